@@ -1,1 +1,1 @@
-"""Analysis of layers: probes, word senses, nearest tokens and substitutes."""
+"""Analysis of models: probes, word senses, nearest tokens, substitutes, robustness."""

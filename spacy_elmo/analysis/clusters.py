@@ -1,4 +1,4 @@
-"""Clusters of a word's occurrences, their agreement with gold senses, and their typical words."""
+"""Clusters of the occurrences of a word, compared with gold senses, and their typical words."""
 
 import math
 import warnings
@@ -11,20 +11,20 @@ import numpy as np
 from thinc.types import Floats2d, Ints1d
 
 MAX_CLUSTERS = 8
-MIN_SILHOUETTE = 0.1  # Below it, all vectors are one cluster.
+MIN_SILHOUETTE = 0.1  # If the best silhouette is lower, all vectors are one cluster.
 
 
 def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional[float]]:
     """Divide vectors into 1 to 8 clusters by k-means.
 
-    The number of clusters from 2 to 8 with the largest mean silhouette wins (Rousseeuw 1987). If
-    that is below 0.1, there is one cluster.
+    k-means runs with 2 to 8 clusters. The division with the largest mean silhouette is used
+    (Rousseeuw 1987). If this silhouette is below 0.1, all vectors are one cluster.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     seed (int): Seed of k-means.
-    RETURNS (Tuple[Ints1d, Optional[float]]): The cluster of each vector, from 0, the largest first,
-        *Shape:* `(n,)`; and the best mean silhouette, from -1 to 1, or None if the vectors cannot
-        be divided.
+    RETURNS (Tuple[Ints1d, Optional[float]]): The cluster of each vector, where 0 is the largest
+        cluster, *Shape:* `(n,)`; and the largest mean silhouette, from -1 to 1, or None if there
+        are too few different vectors.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -52,9 +52,9 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
 
 
 def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
-    """Renumber clusters to match other clusters of the same vectors.
+    """Renumber clusters, so that they match other clusters of the same vectors.
 
-    As many vectors as possible keep their number (the assignment problem).
+    As many vectors as possible get the same number as in the other clusters.
 
     numbers (Ints1d): The clusters to renumber, from 0. *Shape:* `(n,)`
     others (Ints1d): The clusters to match. *Shape:* `(n,)`
@@ -69,13 +69,15 @@ def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
 
 
 def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
-    """Compare clusters with gold senses.
+    """Compute how well clusters agree with gold senses: purity, and adjusted Rand index.
 
-    numbers (Ints1d): The cluster of each occurrence, one or more. *Shape:* `(n,)`
-    senses (Sequence[str]): Their senses.
-    RETURNS (Tuple[float, float]): Purity (the share of occurrences with the most frequent sense of
-        their cluster), from 0 to 1; and the adjusted Rand index (Hubert and Arabie 1985): 1 for the
-        same division, 0 on average for a random one.
+    Purity is the share of occurrences that have the most frequent sense of their cluster. The
+    adjusted Rand index (Hubert and Arabie 1985) is 1 for the same division, and 0 on average for a
+    random division.
+
+    numbers (Ints1d): The cluster of each occurrence, at least one. *Shape:* `(n,)`
+    senses (Sequence[str]): The gold sense of each occurrence.
+    RETURNS (Tuple[float, float]): Purity, and adjusted Rand index.
     """
     from sklearn.metrics import adjusted_rand_score
     from sklearn.metrics.cluster import contingency_matrix
@@ -88,17 +90,18 @@ def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
 def typical_words(
     contexts: Sequence[Sequence[str]], numbers: Ints1d, *, n: int = 8
 ) -> dict[int, list[str]]:
-    """Find the words that are more frequent around a cluster's occurrences than around others.
+    """Find the words that are typical for the context of each cluster.
 
-    The score is the log-odds ratio with an informative Dirichlet prior (the counts of all
-    clusters), divided by its standard deviation (Monroe et al. 2008, equations 16 to 22).
+    A word is typical if it occurs at least twice in the contexts of a cluster, and is more frequent
+    there than in the contexts of other clusters. Words are sorted by the log-odds ratio with an
+    informative Dirichlet prior (the counts of all clusters), divided by its standard deviation
+    (Monroe et al. 2008, equations 16 to 22).
 
     contexts (Sequence[Sequence[str]]): The words around each occurrence.
-    numbers (Ints1d): Their clusters. *Shape:* `(n,)`
-    n (int): Maximum number of words.
-    RETURNS (Dict[int, List[str]]): The words of each cluster that occur at least twice around it
-        and have a positive ratio, the most typical first, then in alphabetical order. Empty if
-        there are no words around the other clusters.
+    numbers (Ints1d): The cluster of each occurrence. *Shape:* `(n,)`
+    n (int): Maximum number of words per cluster.
+    RETURNS (Dict[int, List[str]]): The words of each cluster, the most typical first. Empty if the
+        other clusters have no contexts.
     """
     counts = {number: Counter[str]() for number in sorted(set(numbers.tolist()))}
     for context, number in zip(contexts, numbers.tolist()):

@@ -1,4 +1,4 @@
-"""Readers of the Docs of a corpus. Their memory does not grow with the size of the corpus."""
+"""Readers of Docs from a corpus, in constant memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,44 +16,43 @@ from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens
 
-# A vocab keeps all strings. So we replace it by a new one when it has this number of strings.
+# A vocab never forgets a string. With this number of strings, it is replaced by a new vocab.
 MAX_STRINGS = 100_000
 DOCS_AT_A_TIME = 128
 TOKENS_AT_A_TIME = 16_384
 
 
 def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    """Read annotated Docs.
+    """Read the Docs of a .spacy file, or of all such files in a folder.
 
-    path (Path): A .spacy file, or a folder of them.
-    vocab (Vocab): The vocab.
+    path (Path): The file or folder.
+    vocab (Vocab): The vocab of the Docs.
     YIELDS (Doc): A Doc.
-    RAISES (ValueError): There is no corpus, or it cannot be read.
+    RAISES (ValueError): The corpus is missing, or cannot be read.
     """
     path = user_path(path)
     if not path.exists():
         raise ValueError(f"there is no corpus at {path}")
     check_regular(path)
     if path.is_file() and path.suffix != FILE_TYPE:
-        raise ValueError(f"{path} is no .spacy file. Make one with `python -m spacy convert`")
+        raise ValueError(f"{path} is not a .spacy file. Make one with `python -m spacy convert`")
     for file in walk_corpus(path, FILE_TYPE):
         yield from read_docbin(file, vocab)
 
 
 def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Make a Doc of one sentence, so that segmenters do not split it.
+    """Make a Doc that is marked as one sentence, so that segmenters do not split it.
 
     vocab (Vocab): The vocab.
     words (Sequence[str]): The tokens.
-    RETURNS (Doc): The Doc.
     """
     return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
 
 
 def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d]]:
-    """Compute the layers of Docs in batches.
+    """Compute the layers of Docs in batches, and yield each Doc with its layers.
 
-    pipe (Elmo): The language model.
+    pipe (Elmo): The pipe with the language model.
     docs (Iterable[Doc]): The Docs.
     YIELDS (Tuple[Doc, Floats3d]): A Doc, and its layers. *Shape:* `(L + 1, n_tokens, 2P)`
     """
@@ -64,11 +63,11 @@ def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d
 def read_corpus_docs(
     inputs: Sequence[str], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[Doc]:
-    """Read the sentences of text files as Docs, and the Docs of .spacy files.
+    """Read Docs from text files (one Doc per sentence) and .spacy files, with a progress bar.
 
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
     format (str): Format of text files: 'sentences' or 'text', as in `load_text`.
-    lang (Optional[str]): Language of spaCy's tokenizer for running text.
+    lang (Optional[str]): Language of spaCy's tokenizer, for the format 'text'.
     YIELDS (Doc): A Doc.
     RAISES (ValueError): A file is missing or cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Search for the tokens nearest to a token in its sentence (Peters et al. 2018, table 4)."""
+"""Search for the tokens of a corpus that are nearest to a token (Peters et al. 2018, table 4)."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
@@ -14,11 +14,11 @@ from .sample import unit_vectors
 
 
 class Neighbor(NamedTuple):
-    """Token in its sentence.
+    """Token of a corpus, with its sentence and its similarity to the query token.
 
-    similarity (float): Cosine of its vector and the searched vector.
-    sentence (Tuple[str, ...]): The tokens of its sentence.
-    position (int): Its position there, from 0.
+    similarity (float): Cosine of both vectors.
+    sentence (Tuple[str, ...]): The tokens of the sentence.
+    position (int): Position of the token in the sentence, from 0.
     """
 
     similarity: float
@@ -41,20 +41,21 @@ def find_neighbors(
     n: int = 10,
     same_word: Optional[bool] = None,
 ) -> list[Neighbor]:
-    """Find the tokens of a corpus whose vectors are nearest by cosine.
+    """Find the tokens of a corpus that are nearest to the token of a sentence, by cosine.
 
-    The token itself is left out. A repeated sentence counts once.
+    The same token of the same sentence is no neighbor. If the corpus repeats a sentence, its tokens
+    count once.
 
     nlp (Language): A pipeline with a pipe `elmo`, whose settings are used.
     sentence (Sequence[str]): The tokens of the sentence.
     position (int): The position of the token, from 0.
-    corpus (Iterable[Doc]): The corpus; only a bounded part of it is in memory.
-    layer (str): Number of a layer, "top", or "average" of all.
+    corpus (Iterable[Doc]): The corpus. It is not kept in memory.
+    layer (str): Number of a layer, "top", or "average" for the mean of all layers.
     n (int): Maximum number of neighbors.
     same_word (Optional[bool]): True: only occurrences of the same word (ignoring case). False:
         only other words. None: both.
-    RETURNS (List[Neighbor]): The neighbors, the nearest first. Equally near neighbors are in the
-        order of the corpus.
+    RETURNS (List[Neighbor]): The neighbors, the nearest first. Neighbors with equal similarity have
+        the order of the corpus.
     RAISES (ValueError): The layer does not exist, or the corpus has no tokens.
     """
     pipe = elmo_pipe(nlp)
@@ -88,7 +89,7 @@ def _best(
     n: int,
     itself: tuple[tuple[str, ...], int],
 ) -> list[Neighbor]:
-    """Return the nearest neighbors among the neighbors so far and the tokens of a Doc."""
+    """Add the tokens of a Doc to the neighbors so far, and return the n nearest."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable"):
@@ -101,17 +102,16 @@ def _best(
 
 
 def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
-    """Return a token's sentence, and its position there."""
+    """Return the sentence of a token, and the token's position in it."""
     whole = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
     return tuple(token.text for token in whole), i - whole.start
 
 
 def find_token(tokens: Sequence[str], wanted: str) -> int:
-    """Find a token by position or word.
+    """Return the position of a token, given as a position or as a word.
 
-    tokens (Sequence[str]): The sentence.
-    wanted (str): A position from 0, or a word that occurs only once.
-    RETURNS (int): Its position.
+    tokens (Sequence[str]): The tokens of the sentence.
+    wanted (str): A position from 0, or a word that occurs once.
     RAISES (ValueError): There is no such token, or there are several.
     """
     if not tokens:
@@ -123,7 +123,7 @@ def find_token(tokens: Sequence[str], wanted: str) -> int:
             return int(wanted)
         meant = f". The word '{wanted}' is token {positions}" if places else ""
         raise ValueError(
-            f"there is no token {wanted}: the sentence has the tokens 0 to {len(tokens) - 1}{meant}"
+            f"there is no token {wanted}. The sentence has the tokens 0 to {len(tokens) - 1}{meant}"
         )
     if len(places) == 1:
         return places[0]
@@ -132,4 +132,4 @@ def find_token(tokens: Sequence[str], wanted: str) -> int:
             f"'{wanted}' occurs {len(places)} times in the sentence. Give the position: {positions}"
         )
     numbered = ", ".join(f"{i} {token}" for i, token in enumerate(tokens))
-    raise ValueError(f"no token of the sentence is '{wanted}'. It has {numbered}")
+    raise ValueError(f"no token of the sentence is '{wanted}'. The tokens are {numbered}")

@@ -1,4 +1,4 @@
-"""Occurrences of words, drawn evenly from a corpus, and their layers."""
+"""Occurrences of words in a corpus, and their layers. Frequent words are sampled evenly."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ from .sample import parse_task
 
 
 class Occurrence(NamedTuple):
-    """Word in its sentence.
+    """Occurrence of a word in a Doc.
 
     doc (Doc): The Doc.
-    start (int): The word's first token.
-    end (int): The token after its last one.
-    sense (str): Its gold sense; "" if none is known.
+    start (int): First token of the word.
+    end (int): The token after the last one.
+    sense (str): Gold sense, or "" if there is none.
     """
 
     doc: Doc
@@ -32,17 +32,17 @@ class Occurrence(NamedTuple):
 
     @property
     def sentence(self) -> Span:
-        """The sentence; the whole Doc if it has no sentences."""
+        """Sentence of the word, or the whole Doc if sentences are not set."""
         return self.doc[self.start].sent if self.doc.has_annotation("SENT_START") else self.doc[:]
 
 
 @dataclass
 class Drawn:
-    """Occurrences of one word, in the order of the corpus.
+    """Sample of the occurrences of one word, in the order of the corpus.
 
     word (str): The word.
-    n_total (int): Its count in the corpus.
-    occurrences (List[Occurrence]): The drawn occurrences.
+    n_total (int): Number of all its occurrences in the corpus.
+    occurrences (List[Occurrence]): The sampled occurrences.
     """
 
     word: str
@@ -59,21 +59,21 @@ def draw_occurrences(
     ignore_case: bool = False,
     vocab: Optional[Vocab] = None,
 ) -> list[Drawn]:
-    """Find the occurrences of words in a corpus.
+    """Find the occurrences of words in a corpus. Sample them evenly if there are too many.
 
-    If a word has more occurrences than the limit, every n-th is drawn. So the number of Docs in
+    If a word has more occurrences than the limit, every n-th is kept. So the number of Docs in
     memory is bounded, and the result is deterministic.
 
     docs (Iterable[Doc]): The corpus.
-    words (Sequence[str]): The words; several tokens are separated by spaces.
-    limit (int): Maximum number of occurrences of a word.
+    words (Sequence[str]): The words. Separate several tokens by spaces.
+    limit (int): Maximum number of occurrences per word.
     gold (Optional[str]): "spans:NAME", a span group whose labels are senses. If given, only spans
         of this group are occurrences.
     ignore_case (bool): Whether *Bank* is an occurrence of *bank*.
-    vocab (Optional[Vocab]): If given, Docs are copied to it (tokens and sentences), so that the
-        corpus' Docs and vocabs can be freed.
+    vocab (Optional[Vocab]): If given, the tokens and sentences of Docs are copied to this vocab,
+        so that the memory of the original Docs and vocabs can be freed.
     RETURNS (List[Drawn]): The occurrences of each word, in the order of the words.
-    RAISES (ValueError): A word is empty, or no Doc has such a span group.
+    RAISES (ValueError): A word is empty, or no span in such a group has a label.
     """
     if limit < 1:
         raise ValueError(f"the limit of occurrences must be at least 1, got {limit}")
@@ -110,12 +110,12 @@ def draw_occurrences(
 
 
 def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: str = "") -> Floats3d:
-    """Compute the layers of occurrences, each in its Doc.
+    """Compute the layers of occurrences. The model reads each Doc once.
 
-    pipe (Elmo): The language model.
+    pipe (Elmo): The pipe with the language model.
     occurrences (Sequence[Occurrence]): Occurrences, grouped by Doc.
     name (str): Text before the progress bar.
-    RETURNS (Floats3d): The layers. For a word of several tokens, the mean of their layers.
+    RETURNS (Floats3d): The layers; for a word of several tokens, the mean of its tokens.
         *Shape:* `(L + 1, n, 2P)`, float32
     """
     config = pipe.bilm.config
@@ -132,14 +132,14 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
 
 
 def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
-    # `token.lower_` is empty with the bare Vocab of plain text.
+    # `token.lower_` is empty if the vocab has no language, as for plain text.
     return tuple(token.lower() for token in tokens) if ignore_case else tuple(tokens)
 
 
 def _places(
     tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
 ) -> list[tuple[int, int, str]]:
-    """Return (start, end, label) of the places where a word may begin; labels are empty."""
+    """Return (start, end, "") of the token sequences that begin like a word of the search."""
     firsts = {word[0] for word in words}
     starts = [i for i, token in enumerate(tokens) if token in firsts]
     ends = sorted({len(word) for word in words})
@@ -147,10 +147,10 @@ def _places(
 
 
 class _Evenly:
-    """Evenly spaced items of a stream of unknown length.
+    """Sample of evenly spaced items from a stream of unknown length.
 
-    Every n-th item is kept. When there are more than the limit, every second kept item is dropped,
-    and n doubles.
+    Every n-th item is kept, first with n = 1. When there are 4 times as many as the limit, every
+    second kept item is dropped, and n doubles.
     """
 
     def __init__(self, limit: int):
@@ -160,7 +160,7 @@ class _Evenly:
         self._kept: list[Any] = []
 
     def takes(self) -> bool:
-        """Return whether the next item is taken."""
+        """Count the next item, and return whether to add it."""
         self.n_seen += 1
         return (self.n_seen - 1) % self._step == 0
 
@@ -172,7 +172,7 @@ class _Evenly:
             self._step *= 2
 
     def items(self) -> list[Any]:
-        """Return the items, at most the limit."""
+        """Return at most `limit` of the kept items, evenly spaced."""
         n = min(self._limit, len(self._kept))
         places = np.linspace(0, len(self._kept) - 1, n).round().astype(int)
         return [self._kept[place] for place in places]

@@ -1,4 +1,4 @@
-"""Probes: predictions of labels and word senses from each layer, and baselines."""
+"""Probes: classifiers that predict labels or word senses from each layer, and baselines."""
 
 import time
 import warnings
@@ -24,27 +24,27 @@ from .sample import (
     unit_vectors,
 )
 
-SAME = 1e-6  # Cosines that differ by less than this count as equal, so that rounding has no effect.
+SAME = 1e-6  # Smaller differences between cosines are rounding errors, so they count as equal.
 
-# Arguments: vectors and senses of a word's training occurrences, vectors of its test occurrences.
-# Result: the predicted senses, and whether the fit converged.
+# Function for one word. Arguments: vectors and senses of the training occurrences, vectors of the
+# test occurrences. Result: the predicted senses, and whether the fit converged.
 Predict = Callable[[Floats2d, Sequence[str], Floats2d], tuple[list[str], bool]]
 
-# scikit-learn's C, the inverse of the penalty. We tried 1, 0.1, 0.01 and 0.001. For senses, 1 is
-# the best. It is within 0.2 points of the best for tags, and 1 to 5 points below it for SST-5.
+# scikit-learn's C, the inverse of the penalty. We tried 1, 0.1, 0.01 and 0.001. 1 is the best for
+# senses. For tags it is within 0.2 points of the best value, for SST-5 it is 1 to 5 points worse.
 STRENGTH = 1.0
-TOLERANCE = 1e-4  # At 1e-3, tags from layer 0 lose 0.7 points, from layer 2 less than 0.1.
-MAX_ITERATIONS = 1000  # 50,000 vectors of width 256 with 50 labels take 250 to 500.
+TOLERANCE = 1e-4  # With 1e-3, tags lose 0.7 points from layer 0, and less than 0.1 from layer 2.
+MAX_ITERATIONS = 1000  # 50,000 vectors of width 256 with 50 labels need 250 to 500.
 
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a report: a predictor and its scores.
+    """Row of a report: a probe or baseline, and its scores.
 
     method (str): The method, such as "logistic regression".
     input (str): The input, such as "layer 1"; "" for a baseline.
     scores (Dict[str, float]): Scores from 0 to 1.
-    seconds (float): Time of fit and prediction.
+    seconds (float): Time to fit and predict.
     converged (bool): Whether the fit converged.
     """
 
@@ -57,16 +57,16 @@ class Row:
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """Report of all predictors of a probe on the same data.
+    """Report of all probes and baselines for a task.
 
     task (str): The task, such as "tag".
     n_labels (int): Number of labels in the training data.
     n_train (int): Number of training items.
     n_test (int): Number of test items.
-    n_unseen (int): Number of test items whose label is not in the training data, so that no probe
-        can be right.
-    embedding_seconds (float): Time of the language model.
-    rows (List[Row]): The predictors, baselines first.
+    n_unseen (int): Number of test items whose label is not in the training data. No probe can
+        predict them.
+    embedding_seconds (float): Time to compute the layers.
+    rows (List[Row]): Baselines and probes, baselines first.
     """
 
     task: str
@@ -91,14 +91,14 @@ def probe(
 ) -> ProbeReport:
     """Train probes on the layers of a language model, and evaluate them.
 
-    nlp (Language): A pipeline with a pipe `elmo`; `read_pipeline` makes one from weights.
+    nlp (Language): A pipeline with a pipe `elmo`. `read_pipeline` makes one from weights.
     train (Path): Labeled Docs to train on: a .spacy file, or a folder of them.
-    test (Path): Labeled Docs to predict.
+    test (Path): Labeled Docs to evaluate on: a .spacy file, or a folder of them.
     task (str): "tag", "pos", "dep", "ent", "cats", "spans:NAME" or "senses:NAME".
-    inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
-        their average.
-    limit (int): Maximum number of items (tokens, spans or Docs) of each corpus; 0 for all.
-    seed (int): Seed for drawing Docs if there are more.
+    inputs (Optional[List[str]]): The inputs of probes: layers, "average", "concat". Default: each
+        layer and their average.
+    limit (int): Maximum number of items (tokens, spans or Docs) from each corpus; 0 for all.
+    seed (int): Seed for the choice of Docs if a corpus has more items.
     neighbors (int): Number of neighbors that vote for a sense.
     RETURNS (ProbeReport): The scores.
     RAISES (ValueError): An argument is wrong, or a corpus cannot be read.
@@ -133,14 +133,15 @@ def probe(
 def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator[Row]:
     """Predict labels with two baselines, and with a logistic regression for each input.
 
-    See Peters et al. 2018, section 5.3 and table 6. A label that is not in the training data is
-    never predicted, and so counts as wrong.
+    See Peters et al. 2018, section 5.3 and table 6. Test items whose label is not in the training
+    data count as wrong.
 
     train (Sample): The training items.
     test (Sample): The test items.
     inputs (List[str]): The inputs: layers, "average", "concat".
-    YIELDS (Row): The most frequent label of all, the most frequent label of the word, then one row
-        per input. Scores: "accuracy", and "macro_f", the mean F1 of the labels in the test data.
+    YIELDS (Row): One row per baseline (most frequent label, most frequent label of the word), then
+        one row per input. Scores: "accuracy"; and "macro_f", the mean F1 of the labels in the test
+        data.
     """
     predicted = [most_frequent(train.labels)] * len(test)
     yield Row("most frequent label", "", _label_scores(predicted, test), 0.0)
@@ -160,18 +161,18 @@ def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator
 def probe_senses(
     train: Sample, test: Sample, inputs: Sequence[str], *, k: int = 1
 ) -> Iterator[Row]:
-    """Predict the sense of each word from its own training occurrences.
+    """Predict the sense of each word from the training occurrences of the same word.
 
     The methods are the most frequent sense, the nearest neighbors (Peters et al. 2018, section 5.3
     and table 5), and one logistic regression per word. If a word has no training occurrence, all
-    methods predict the most frequent label of all.
+    methods predict the most frequent sense of the whole training data.
 
-    train (Sample): Occurrences with known senses.
-    test (Sample): Occurrences to predict.
+    train (Sample): The training occurrences.
+    test (Sample): The test occurrences.
     inputs (List[str]): The inputs: layers, "average", "concat".
     k (int): Number of neighbors that vote.
     YIELDS (Row): The baseline, then one row per method and input. Scores: "accuracy" over all
-        occurrences, and "word_accuracy", its mean over the words.
+        occurrences, and "word_accuracy", the mean of the words' accuracies.
     RAISES (ValueError): k is below 1.
     """
     if k < 1:
@@ -194,17 +195,17 @@ def probe_senses(
 def nearest_senses(
     known: Floats2d, senses: Sequence[str], asked: Floats2d, *, k: int = 1
 ) -> list[str]:
-    """Return the most frequent sense among the k nearest neighbors by cosine.
+    """Predict the most frequent sense among the k nearest neighbors by cosine.
 
     Neighbors that are as near as the k-th neighbor also vote. If two senses have equal votes, the
-    sense that is more frequent among `senses` wins. So if all vectors are equal, as in layer 0, the
-    result is the most frequent sense.
+    sense that is more frequent in `senses` wins. So if all vectors are equal, as in layer 0, the
+    prediction is the most frequent sense.
 
-    known (Floats2d): *Shape:* `(n_known, width)`
-    senses (List[str]): Their senses.
-    asked (Floats2d): *Shape:* `(n_asked, width)`
+    known (Floats2d): Vectors of the training occurrences. *Shape:* `(n_known, width)`
+    senses (List[str]): Senses of the training occurrences.
+    asked (Floats2d): Vectors of the test occurrences. *Shape:* `(n_asked, width)`
     k (int): Number of neighbors that vote.
-    RETURNS (List[str]): One sense for each row of `asked`.
+    RETURNS (List[str]): The predicted senses.
     """
     cosines = unit_vectors(asked) @ unit_vectors(known).T
     k = min(k, len(senses))
@@ -221,7 +222,7 @@ def _vote(voters: Floats1d, senses: Sequence[str]) -> str:
 def _by_word(
     train: Sample, test: Sample, name: str, predict: Predict, without: Sequence[str]
 ) -> tuple[list[str], bool]:
-    """Predict word by word; words without training occurrences keep `without`."""
+    """Predict the senses word by word. Use `without` for words without training occurrences."""
     known, asked = select_input(train.layers, name), select_input(test.layers, name)
     places = positions_by_word(train.words)
     predicted = list(without)
@@ -238,7 +239,7 @@ def _by_word(
 
 
 def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
-    """Return the positions of each word."""
+    """Return all positions of each word in a list."""
     places: dict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
         places[word].append(i)
@@ -246,7 +247,7 @@ def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
 
 
 def most_frequent(labels: Sequence[str]) -> str:
-    """Return the most frequent label. If several are, return the first in alphabetical order."""
+    """Return the most frequent label. If counts are equal, the first in alphabetical order wins."""
     counts = Counter(labels)
     return min(counts, key=lambda label: (-counts[label], label))
 
@@ -254,13 +255,12 @@ def most_frequent(labels: Sequence[str]) -> str:
 def most_frequent_by_word(
     labels: Sequence[str], words: Sequence[str], asked: Sequence[str]
 ) -> list[str]:
-    """Predict the most frequent label of each word.
+    """Predict the most frequent label of each word, or of all words if the word is unknown.
 
     labels (List[str]): Labels of the training data.
     words (List[str]): Words of the training data.
-    asked (List[str]): Words to predict.
-    RETURNS (List[str]): Each word's most frequent label. A word without training data gets the
-        most frequent label of all.
+    asked (List[str]): Words of the test data.
+    RETURNS (List[str]): The predicted labels.
     """
     places = positions_by_word(words).items()
     known = {word: most_frequent([labels[i] for i in found]) for word, found in places}
@@ -285,7 +285,7 @@ def _sense_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
 def require_sklearn(purpose: str) -> None:
     """Check that scikit-learn is installed.
 
-    purpose (str): Its purpose, for the error message.
+    purpose (str): What scikit-learn does, for the error message: "scikit-learn PURPOSE, but ...".
     RAISES (ImportError): It is not installed.
     """
     try:
@@ -299,13 +299,13 @@ def require_sklearn(purpose: str) -> None:
 def fit_and_predict(
     train: Floats2d, labels: Sequence[str], test: Floats2d
 ) -> tuple[list[str], bool]:
-    """Fit a multinomial logistic regression, and predict.
+    """Fit a multinomial logistic regression on labeled vectors, and predict labels.
 
-    Each feature is standardized to mean 0 and variance 1 over the training data.
+    Each feature is standardized to mean 0 and variance 1 in the training data.
 
-    train (Floats2d): *Shape:* `(n_train, width)`
-    labels (List[str]): Their labels.
-    test (Floats2d): *Shape:* `(n_test, width)`
+    train (Floats2d): Training vectors. *Shape:* `(n_train, width)`
+    labels (List[str]): Labels of the training vectors.
+    test (Floats2d): Test vectors. *Shape:* `(n_test, width)`
     RETURNS (Tuple[List[str], bool]): The predicted labels, and whether the fit converged.
     """
     from sklearn.exceptions import ConvergenceWarning
@@ -318,6 +318,6 @@ def fit_and_predict(
     regression = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=MAX_ITERATIONS)
     model = make_pipeline(StandardScaler(), regression)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # The report contains it.
+        warnings.simplefilter("ignore", ConvergenceWarning)  # The report says it instead.
         model.fit(train, np.asarray(labels))
     return model.predict(test).tolist(), bool(regression.n_iter_.max() < MAX_ITERATIONS)

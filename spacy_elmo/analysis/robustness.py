@@ -1,8 +1,8 @@
 """Scores of a pipeline on text with damaged words.
 
-Words of the gold data are replaced. Tokenization, spaces and annotation stay, so all scorers work.
-The words that are damaged at one rate are also damaged at each higher rate, in the same way:
-otherwise a score could rise with the rate by chance.
+Words of the gold data are replaced. Tokenization, spaces and annotation stay unchanged, so that all
+scorers work. A word that is damaged at one rate is damaged in the same way at each higher rate.
+Otherwise a score could rise with the rate by chance.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ from spacy.training import Example
 
 QWERTY = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 KEYBOARDS = {"de": ("qwertzuiopü", "asdfghjklöä", "yxcvbnm")}
-ROW_OFFSETS = (0.0, 0.25, 0.75)  # Each row begins farther to the right, in widths of a key.
-# Printed letters and what they are read as, also in Fraktur. The last one is the small e above a
-# vowel, which old prints have in place of an umlaut's dots.
+ROW_OFFSETS = (0.0, 0.25, 0.75)  # Left edges of the rows, in widths of a key.
+# Errors of OCR, also in Fraktur: the printed letters, and the letters that are read. The last one
+# drops the small e above a vowel, which old prints have in place of the dots of an umlaut.
 CONFUSIONS = (
     "a:o b:h c:e e:c f:s f:t g:q h:b i:l j:i k:t l:1 l:i n:u o:0 o:c q:g r:t s:f t:r u:n v:r "
     "y:v z:s rn:m m:rn in:m m:in cl:d d:cl ri:n ii:u u:ii vv:w w:vv B:8 B:V C:E D:O E:C G:C I:l "
@@ -31,11 +31,12 @@ MISSPELLINGS = Path(__file__).parent / "misspellings.txt"
 
 
 def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
-    """Make a function that returns all damaged forms of a word, or none.
+    """Make a function that returns all damaged forms of a word.
 
-    kind (str): "keyboard", "ocr" or "misspellings".
-    lang (str): Language of the keyboard; QWERTY if it is not known.
-    RETURNS (Callable[[str], List[str]]): The function.
+    kind (str): "keyboard" (a neighboring key), "ocr" (confused letters) or "misspellings" (frequent
+        ones, in English).
+    lang (str): Language of the keyboard. Unknown languages use QWERTY.
+    RETURNS (Callable[[str], List[str]]): The function. Its result can be empty.
     RAISES (ValueError): There is no such kind.
     """
     if kind == "misspellings":
@@ -71,15 +72,15 @@ def measure_robustness(
     rates: Sequence[float],
     seed: int = 0,
 ) -> Iterator[dict[str, Any]]:
-    """Evaluate a pipeline at several rates of damaged words.
+    """Evaluate a pipeline on text with damaged words, at several rates.
 
     nlp (Language): The pipeline.
     examples (Sequence[Example]): The gold data.
     kinds (Sequence[str]): Kinds of damage, see `make_damage`.
-    rates (Sequence[float]): Shares of the words to damage, 0 to 1.
-    seed (int): Random seed.
-    YIELDS (dict): "damage", "rate", "scores", and the share of "damaged" words: it is lower than
-        the rate if too few words have a damaged form.
+    rates (Sequence[float]): Shares of the words to damage, from 0 to 1.
+    seed (int): Seed for the choice of words and forms.
+    YIELDS (dict): "damage" (the kind), "rate", "damaged" and "scores". "damaged" is the share of
+        words that are damaged. It is lower than the rate if too few words have a damaged form.
     """
     damages = {kind: make_damage(kind, nlp.lang) for kind in kinds}
     n_words = sum(any(map(str.isalpha, t.text)) for each in examples for t in each.predicted)
@@ -108,7 +109,7 @@ def measure_robustness(
 
 
 def shared_tokens(example: Example) -> Iterator[tuple[int, int]]:
-    """Yield the positions, in `predicted` and `reference`, of tokens that are the same in both."""
+    """Yield the positions of tokens that are in both Docs: in `predicted`, in `reference`."""
     to_reference, to_predicted = example.alignment.x2y, example.alignment.y2x
     for i in range(len(example.predicted)):
         found = to_reference[i].tolist()
@@ -117,10 +118,10 @@ def shared_tokens(example: Example) -> Iterator[tuple[int, int]]:
 
 
 def replace_words(doc: Doc, words: dict[int, str]) -> Doc:
-    """Copy a Doc with other words; its tokenization, spaces and annotation stay.
+    """Copy a Doc, and replace some words. Tokenization, spaces and annotation stay unchanged.
 
     doc (Doc): The Doc.
-    words (Dict[int, str]): The new words by position.
+    words (Dict[int, str]): The new words, by position.
     RETURNS (Doc): The copy, or the Doc itself if there are no new words.
     """
     if not words:
@@ -130,7 +131,7 @@ def replace_words(doc: Doc, words: dict[int, str]) -> Doc:
     copy = Doc(doc.vocab, words=new, spaces=spaces, user_data=dict(doc.user_data))
     names = [name for name in ALL_ATTRS if name != "ORTH"]
     array = doc.to_array(names)
-    array[list(words), names.index("NORM")] = 0  # A new word has its own norm.
+    array[list(words), names.index("NORM")] = 0  # With 0, spaCy uses the norm of the new word.
     copy.from_array(names, array)
     copy.cats = dict(doc.cats)
     for key, group in doc.spans.items():

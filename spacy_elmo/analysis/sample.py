@@ -1,4 +1,4 @@
-"""Samples for probes: labeled tokens, spans or Docs of a corpus, and their layers."""
+"""Data for probes: labeled tokens, spans or Docs of a corpus, and their layers."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ TASKS = "tag, pos, dep, ent, cats, spans:NAME or senses:NAME"
 class LabeledItem(NamedTuple):
     """Token, span or Doc with a label.
 
-    start (int): Its first token.
-    end (int): The token after its last one.
+    start (int): First token of the item.
+    end (int): The token after the last one.
     label (str): The label.
-    word (str): Its text; lower case for a sense, "" for a Doc.
+    word (str): Text of the item: in lower case for the task "senses:NAME", "" for a Doc.
     """
 
     start: int
@@ -37,10 +37,10 @@ class LabeledItem(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Task of a probe.
+    """Task of a probe: which labels it predicts.
 
-    name (str): Its name on the command line, such as "tag" or "senses:NAME".
-    unit (str): The unit that has labels: "token", "span" or "Doc".
+    name (str): Name on the command line, such as "tag" or "senses:NAME".
+    unit (str): The unit that has a label: "token", "span" or "Doc".
     items (Callable[[Doc], List[LabeledItem]]): Returns the labeled items of a Doc.
     """
 
@@ -50,16 +50,15 @@ class Task(NamedTuple):
 
     @property
     def is_senses(self) -> bool:
-        """True if each word has its own set of labels."""
+        """True if the labels are senses, so each word has its own set of labels."""
         return self.name.startswith("senses:")
 
 
 def parse_task(name: str) -> Task:
-    """Return the task with a name.
+    """Return the task that has a name.
 
-    name (str): "tag", "pos", "dep", "ent" (IOB with the type), "cats", "spans:NAME"
-        or "senses:NAME", where NAME is a span group.
-    RETURNS (Task): The task.
+    name (str): "tag", "pos", "dep", "ent" (IOB tags with types), "cats", "spans:NAME" or
+        "senses:NAME", where NAME is a span group.
     RAISES (ValueError): There is no such task.
     """
     kind, colon, group = name.partition(":")
@@ -82,7 +81,7 @@ def _token_items(doc: Doc, kind: str) -> list[LabeledItem]:
 
 
 def _entity(token: Token) -> str:
-    """Return IOB and type; "" if entities are not annotated."""
+    """Return IOB tag and type of a token, such as "B-LOC"; "" if entities are not annotated."""
     iob: str = token.ent_iob_
     return f"{iob}-{token.ent_type_}" if iob in ("B", "I") else iob
 
@@ -111,10 +110,10 @@ def _doc_items(doc: Doc) -> list[LabeledItem]:
 class Sample:
     """Labeled items and their layers.
 
-    layers (Floats3d): The layers; the mean if an item has several tokens.
+    layers (Floats3d): The layers; for an item of several tokens, the mean of its tokens.
         *Shape:* `(L + 1, n_items, 2P)`, float32
     labels (List[str]): The label of each item.
-    words (List[str]): The text of each item; lower case for a sense, "" for a Doc.
+    words (List[str]): The text of each item, as in `LabeledItem`.
     """
 
     layers: Floats3d
@@ -126,16 +125,16 @@ class Sample:
 
 
 def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: int = 0) -> Sample:
-    """Read labeled items and compute their layers. Keep the tokens and sentences of the Docs.
+    """Read the labeled items of a corpus, and compute their layers.
 
-    If a corpus has more items than the limit, a random part of its Docs is used. So the layers need
-    at most `limit * (L + 1) * 2P * 4` bytes of memory.
+    If the corpus has more items than the limit, a random part of its Docs is used. So the layers
+    need at most `limit * (L + 1) * 2P * 4` bytes of memory.
 
     nlp (Language): A pipeline with a pipe `elmo`.
-    path (Path): A .spacy file, or a folder of them.
+    path (Path): A .spacy file, or a folder of them. Its tokens and sentences are used.
     task (Task): The task.
     limit (int): Maximum number of items; 0 for all.
-    seed (int): Seed of the draw.
+    seed (int): Seed for the choice of Docs.
     RETURNS (Sample): The items, in the order of the corpus.
     RAISES (ValueError): The corpus cannot be read, or has no labels.
     """
@@ -160,13 +159,13 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
 
 
 def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]:
-    """Check the inputs of a probe.
+    """Check the inputs of a probe, or return the default inputs.
 
-    names (Optional[List[str]]): Layer numbers, "average" or "concat"; None for all layers, and
+    names (Optional[List[str]]): Numbers of layers, "average" or "concat". Default: all layers, and
         "average".
-    n_layers (int): LSTM layers of the language model.
-    RETURNS (List[str]): The names.
-    RAISES (ValueError): There is no such input, or it is given twice.
+    n_layers (int): Number of LSTM layers of the language model.
+    RETURNS (List[str]): The names of the inputs.
+    RAISES (ValueError): An input does not exist, or is given twice.
     """
     known = [*map(str, range(n_layers + 1)), "average", "concat"]
     if names is None:
@@ -184,7 +183,7 @@ def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]
 
 
 def select_input(layers: Floats3d, name: str) -> Floats2d:
-    """Select the input of a probe.
+    """Select the input of a probe from the layers.
 
     layers (Floats3d): *Shape:* `(L + 1, n_items, 2P)`
     name (str): Number of a layer, "average", or "concat" for all layers concatenated.
@@ -210,12 +209,12 @@ def unit_vectors(vectors: Floats2d, dtype: str = "float64") -> Floats2d:
 
 
 def describe_input(name: str) -> str:
-    """Return the input of a probe in words, such as "layer 1"."""
+    """Return the name of an input for reports, such as "layer 1"."""
     return f"layer {name}" if name.isdecimal() else name
 
 
 def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list[int]:
-    """Choose the number of items to take from each Doc."""
+    """Return how many items to take from each Doc. Choose random Docs if there are too many."""
     counts: list[int] = []
     groups: set[str] = set()
     for doc in read_annotated_docs(path, vocab):

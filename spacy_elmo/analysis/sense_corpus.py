@@ -1,7 +1,8 @@
 """Readers of text with WordNet senses, and of the first senses in WordNet's database.
 
-The database has the files of wndb(5WN). Princeton, NLTK and Debian's package wordnet-base
-distribute them. NLTK's own reader cannot open Debian's, which lacks the file `lexnames`.
+The database consists of the files that wndb(5WN) describes. Princeton, NLTK and Debian's package
+wordnet-base distribute them. NLTK's own reader cannot open Debian's files, because `lexnames` is
+missing.
 """
 
 import json
@@ -20,17 +21,18 @@ XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")
 FAILURES = (ElementTree.ParseError, ValueError, KeyError, TypeError, AttributeError)
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
-SYNSET_TYPES = "nvars"  # Numbered from 1. "s" is an adjective that is similar to a head adjective.
-SIMILAR = "&"
+# Types of synsets, numbered from 1 in sense keys. "s" is an adjective similar to a head adjective.
+SYNSET_TYPES = "nvars"
+SIMILAR = "&"  # Pointer from such an adjective to its head.
 
 
 class LabeledWord(NamedTuple):
-    """Word with its senses.
+    """Occurrence of a word with its gold senses.
 
-    start (int): Its first token.
-    end (int): The token after its last one.
+    start (int): First token of the word.
+    end (int): The token after the last one.
     word (str): Lemma and part of speech, such as "bank%n".
-    senses (Tuple[str, ...]): Sense keys of WordNet; each one is right.
+    senses (Tuple[str, ...]): Sense keys of WordNet. If there are several, each one is right.
     """
 
     start: int
@@ -42,8 +44,8 @@ class LabeledWord(NamedTuple):
 class Sentence(NamedTuple):
     """Sentence with labeled words.
 
-    tokens (List[str]): Its tokens; "New_York" becomes two.
-    occurrences (List[LabeledWord]): The words with senses.
+    tokens (List[str]): The tokens. "New_York" is split into two.
+    occurrences (List[LabeledWord]): The words that have senses.
     source (str): The part of the corpus, such as "senseval2".
     """
 
@@ -53,12 +55,16 @@ class Sentence(NamedTuple):
 
 
 def read_sense_corpus(path: Path) -> list[Sentence]:
-    """Read the sentences in which at least one word has a sense.
+    """Read the sentences that have a word with a sense.
 
-    path (Path): NAME.data.xml of the unified evaluation framework (Raganato et al. 2017) with
-        NAME.gold.key.txt beside it; or .jsonl or .jsonl.gz with one sentence per line: "words",
-        "keys" (for each word a list of sense keys, or null) and "doc", the document's name.
-    RETURNS (List[Sentence]): The sentences.
+    The file is one of:
+
+    * NAME.data.xml of the unified evaluation framework (Raganato et al. 2017), in a folder with
+      NAME.gold.key.txt;
+    * .jsonl or .jsonl.gz: one sentence per line with "words", "keys" (for each word a list of sense
+      keys, or null) and "doc", the name of the document.
+
+    path (Path): The file.
     RAISES (ValueError): The file has another format, is broken, or no word has a sense.
     """
     path = user_path(path)
@@ -73,7 +79,7 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
             raise ValueError(f"its name must end in {XML}, {' or '.join(JSONL)}")
     except FAILURES as error:
         cause = f"no key {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"{path} is no corpus of word senses: {cause}") from None
+        raise ValueError(f"{path} is not a corpus with word senses: {cause}") from None
     sentences = [sentence for sentence in sentences if sentence.occurrences]
     if not sentences:
         raise ValueError(f"{path}: no word has a sense")
@@ -83,7 +89,7 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
 def _read_xml(path: Path) -> Iterator[Sentence]:
     keys = path.with_name(path.name.removesuffix(XML) + KEYS)
     if not keys.is_file():
-        raise ValueError(f"its senses are missing. Put {keys.name} beside it")
+        raise ValueError(f"the senses are missing. Put {keys.name} into the same folder")
     lines = (line.split() for line in keys.read_text("utf-8-sig").split("\n"))
     senses = {fields[0]: fields[1:] for fields in lines if fields}
     for _, element in ElementTree.iterparse(path):
@@ -111,7 +117,7 @@ def _read_jsonl(path: Path) -> Iterator[Sentence]:
 
 def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> Sentence:
     if len(words) != len(senses):
-        raise ValueError(f"{len(words)} words and {len(senses)} lists of keys in a sentence")
+        raise ValueError(f"a sentence has {len(words)} words, but {len(senses)} lists of keys")
     tokens: list[str] = []
     occurrences = []
     for parts, keys in zip(words, senses):
@@ -125,7 +131,7 @@ def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> S
 def word_of(sense: str) -> str:
     """Return lemma and part of speech of a sense key: "bank%n" for "bank%1:17:01::".
 
-    RAISES (ValueError): It is not a sense key.
+    RAISES (ValueError): The text is not a sense key.
     """
     lemma, percent, rest = sense.rpartition("%")
     number = rest.partition(":")[0]
@@ -135,9 +141,10 @@ def word_of(sense: str) -> str:
 
 
 class FirstSenses:
-    """First senses of words in WordNet, which are the most frequent ones.
+    """First sense of each word in WordNet, which is the most frequent one.
 
-    folder (Path): The folder with index.noun, data.noun and the files of other parts of speech.
+    folder (Path): The folder with index.noun, data.noun and the same files for verbs, adjectives
+        and adverbs.
     RAISES (ValueError): A file is missing.
     """
 
@@ -165,7 +172,7 @@ class FirstSenses:
         lemma, _, pos = word.rpartition("%")
         synset = self._synset(pos, self._offsets[word])
         words = _words(synset)
-        ids = dict(reversed(words))  # Of "Earth" and "earth", use the first one.
+        ids = dict(reversed(words))  # If words only differ in case, the first one wins.
         head = ":"
         if synset[2] == "s":
             offset = int(synset[synset.index(SIMILAR, 4 + 2 * len(words)) + 1])
@@ -175,17 +182,17 @@ class FirstSenses:
         return f"{lemma}%{number}:{synset[1]}:{ids[lemma]:02d}:{head}"
 
     def _synset(self, pos: str, offset: int) -> list[str]:
-        """Return the fields of a synset.
+        """Return the fields of the synset at an offset of the data file.
 
-        They are offset, lexicographer's file, type, number of words, each word and its id, number
-        of pointers, and four fields per pointer.
+        The fields are: offset, number of the lexicographer file, type, number of words, two per
+        word (word, id), number of pointers, four per pointer.
         """
         data = self._data[pos]
         return data[offset : data.index(b"|", offset)].decode("utf8").split()
 
 
 def _words(synset: list[str]) -> list[tuple[str, int]]:
-    """Return the words of a synset with their ids. Marks of adjectives, "(a)", are removed."""
+    """Return the words of a synset in lower case, without marks such as "(a)", and their ids."""
     end = 4 + 2 * int(synset[3], 16)
     return [
         (word.partition("(")[0].lower(), int(number, 16))

@@ -15,9 +15,9 @@ class Substitute(NamedTuple):
     """Word of the vocabulary, and its probability in place of a token.
 
     word (str): The word.
-    rank (int): Its rank among all words, from 1.
-    probability (float): Probability by both directions together, normalized over all words.
-    forward (float): Probability given the words to the left, as in the softmax.
+    rank (int): Rank of the word among all words, from 1.
+    probability (float): Probability from both directions, normalized over all words.
+    forward (float): Probability given the words to the left.
     backward (Optional[float]): Probability given the words to the right; None if the model has
         only one direction.
     """
@@ -32,19 +32,19 @@ class Substitute(NamedTuple):
 def find_substitutes(
     model: FrozenLanguageModel, sentence: Sequence[str], position: int, *, n: int = 10
 ) -> tuple[list[Substitute], Optional[Substitute]]:
-    """Find the words that are most likely in place of a token.
+    """Find the words that the language model expects most in place of a token.
 
-    The model does not see the token. Forward, it reads `<S>` and the words before the token.
-    Backward, it reads `</S>` and the words after the token. Both directions start from zeros. Their
-    log-probabilities are added and normalized. The marks are omitted, and also `<UNK>`, because it
-    stands for thousands of words.
+    The model does not see the token. The forward direction reads `<S>` and the words before the
+    token. The backward direction reads `</S>` and the words after it. Both start with a state of
+    zeros. Their log-probabilities are added and normalized. `<S>`, `</S>` and `<UNK>` (which
+    stands for thousands of words) are no substitutes.
 
     model (FrozenLanguageModel): The model.
     sentence (Sequence[str]): The tokens of the sentence.
     position (int): Position of the token to replace, from 0.
     n (int): Maximum number of words.
     RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The words, most likely first; and the
-        token itself, None if it is not in the vocabulary.
+        same values for the token itself, or None if it is not in the vocabulary.
     """
     each = model.softmax.log_probabilities(_contexts(model, sentence, position))
     each, words = each[:, len(SPECIAL) :], model.vocabulary.words[len(SPECIAL) :]
@@ -65,7 +65,7 @@ def find_substitutes(
 
 
 def _contexts(model: FrozenLanguageModel, sentence: Sequence[str], position: int) -> np.ndarray:
-    """Return the vectors that predict a token in each direction, `(n_directions, P)`."""
+    """Compute the vector that predicts a token in each direction, `(n_directions, P)`."""
     corpus = read_corpus([list(sentence)])
     n_items = len(corpus.tokens)
     window = Streams(corpus).window(np.arange(n_items), [1] * n_items)

@@ -1,4 +1,4 @@
-"""Word sense disambiguation of running text (Peters et al. 2018, section 5.3 and table 5)."""
+"""Word sense disambiguation of all words of a text (Peters et al. 2018, section 5.3, table 5)."""
 
 import time
 from collections import Counter, defaultdict
@@ -33,23 +33,24 @@ def disambiguate(
 ) -> ProbeReport:
     """Predict the sense of each word of a text, and score the predictions.
 
-    Each sense has a mean vector in a training text. The predicted sense is the sense with the
-    nearest mean vector by cosine, among the senses of the word's lemma and part of speech. Senses
-    can be equally near, for example in layer 0 if a word has only one form.
+    The vector of a sense is the mean over its occurrences in the training text. The prediction is
+    the nearest sense by cosine, among the senses of the word's lemma and part of speech. Senses can
+    be equally near, for example in layer 0 if a word has only one form.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     train (Path): The training text, in a format of `read_sense_corpus`.
-    test (Path): The text to predict.
+    test (Path): The test text, in the same formats.
     inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
         their average.
-    backoff (Optional[str]): Rule for equally near senses and for unknown words:
+    backoff (Optional[str]): Rule for equally near senses, and for words that are not in the
+        training text (unknown words):
 
-        * "frequent": the most frequent sense; unknown words get no answer
-        * a folder of WordNet's database: the most frequent sense; unknown words get WordNet's
-          first sense
-        * None: the first sense in the training text; unknown words get no answer
-    RETURNS (ProbeReport): The F1 of each part of the test text, and of "all": precision over the
-        words with an answer, recall over all words.
+        * "frequent": the most frequent sense; no answer for unknown words
+        * a folder of WordNet's database: the most frequent sense; WordNet's first sense for unknown
+          words
+        * None: the first sense in the training text; no answer for unknown words
+    RETURNS (ProbeReport): The F1 of each part of the test text, and of "all". Precision counts the
+        words with an answer, recall counts all words.
     RAISES (ValueError): An argument is wrong, or a text cannot be read.
     """
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
@@ -98,7 +99,7 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
 def _vectors(
     nlp: Language, sentences: Sequence[Sentence]
 ) -> Iterator[tuple[LabeledWord, Floats2d]]:
-    """Yield each occurrence with its layers, the mean over its tokens, `(L + 1, width)`."""
+    """Yield each occurrence with its layers, averaged over its tokens, `(L + 1, width)`."""
     total = sum(len(sentence.tokens) for sentence in sentences)
     docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in sentences)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
@@ -109,7 +110,7 @@ def _vectors(
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """Return the mean vector of each sense, `(L + 1, width)`."""
+    """Compute the mean vectors of each sense, one per layer, `(L + 1, width)`."""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):
@@ -142,9 +143,9 @@ def _nearest_senses(
 
 
 def _scores(answers: Answers, wanted: Sequence[tuple[str, LabeledWord]]) -> dict[str, float]:
-    """Return the F1 of each source, and of all.
+    """Compute the F1 of each source, and of all.
 
-    With P = right / answered and R = right / n, 2PR / (P + R) = 2 right / (answered + n).
+    F1 = 2PR / (P + R) = 2 right / (answered + n), because P = right / answered and R = right / n.
     """
     right: Counter[str] = Counter()
     both: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Public name of `coref.corpus`."""
+"""Public function for Docs with coreference; the code is in `coref.corpus`."""
 
 from .coref.corpus import make_doc
 

@@ -1,4 +1,4 @@
-"""Public name of `texts`."""
+"""Public functions for Docs of two texts; the code is in `texts`."""
 
 from .texts import ENTAILMENT, QUESTION, copy_pair, make_pair
 

@@ -1,4 +1,4 @@
-"""Public name of `texts.corpus`."""
+"""Public function for Docs with a question and its answers; the code is in `texts.corpus`."""
 
 from .texts.corpus import make_question
 

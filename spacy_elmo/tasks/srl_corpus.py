@@ -1,4 +1,4 @@
-"""Public name of `srl.corpus`."""
+"""Public function for Docs with semantic roles; the code is in `srl.corpus`."""
 
 from .srl.corpus import make_doc
 

@@ -1,4 +1,4 @@
-"""HTML pages of the senses of words, of two compared sentences, and of learned layer mixes."""
+"""HTML pages that show word senses, the similarity of two sentences, or learned layer mixes."""
 
 from collections.abc import Sequence
 from typing import Any, Optional, Union
@@ -28,21 +28,21 @@ def render(
     page: bool = True,
     options: Optional[dict[str, Any]] = None,
 ) -> Optional[str]:
-    """Show occurrences of words, two compared sentences, or the layer mixes of components.
+    """Show word senses, the similarity of two sentences, or learned layer mixes.
 
-    Like `spacy.displacy.render`, it shows them in a notebook, or returns HTML.
+    Like `spacy.displacy.render`, it displays the page in a notebook, and otherwise returns HTML.
 
-    docs (Union[Doc, Sequence[Doc], Language]): Docs after the pipe `elmo`; two for "heat". All
-        layers are shown if Docs have them (`store_layers = true`), otherwise `doc.tensor`. For
-        "mix", a pipeline.
+    docs (Union[Doc, Sequence[Doc], Language]): For "senses": Docs that the pipe `elmo` has
+        processed. For "heat": two such Docs. For "mix": a pipeline. If Docs have all layers
+        (`store_layers = true`), they are shown, otherwise `doc.tensor`.
     word (Union[str, Sequence[str], None]): One word or several, for "senses".
-    style (str): "senses", "heat" or "mix".
-    jupyter (Optional[bool]): Whether to show it in a notebook. Default: if this is a notebook.
-    page (bool): Whether to return a whole page. If not, return a frame for another page.
+    style (str): "senses" (occurrences of words), "heat" (cosines of two sentences) or "mix".
+    jupyter (Optional[bool]): Whether to display the page in a notebook. Default: detect notebooks.
+    page (bool): Whether to return a whole page. False: return a frame to put into another page.
     options (Optional[dict]): For "senses": `gold`, `ignore_case` and `limit` of
         `draw_occurrences`, `projection` and `seed` of `senses_section`.
-    RETURNS (Optional[str]): HTML; None in a notebook, which shows it.
-    RAISES (ValueError): There is no such style, or the other arguments do not fit it.
+    RETURNS (Optional[str]): HTML; None if it is displayed in a notebook.
+    RAISES (ValueError): The style is unknown, or the other arguments do not fit it.
     """
     title, section = _section(docs, word, style, dict(options or {}))
     html = make_page(title, [section])
@@ -97,7 +97,7 @@ def _senses(
 
 
 def _views(doc: Doc) -> tuple[Floats3d, list[str]]:
-    """Return the vectors of a Doc in each view, and the views' names: its layers and its mix."""
+    """Return the vectors of a Doc in each view (layers and mix), and the names of the views."""
     layers = last_layers(doc)
     mix = doc.tensor if len(doc) and np.ndim(doc.tensor) == 2 else None
     if layers is None:

@@ -1,7 +1,7 @@
 """Self-contained HTML pages.
 
-A page is one file without external resources. The browser must never parse text from corpora as
-HTML. So this text is in JSON, and the script creates text nodes from it.
+A page is one file without external resources. The browser must never parse text of a corpus as
+HTML. So the page contains this text as JSON, and its script creates text nodes.
 """
 
 import html
@@ -18,7 +18,7 @@ from ..files import atomic_write, user_path
 
 UNIT = 32_000  # The int16 value of 1.0.
 HERE = Path(__file__).parent
-# The page cannot make requests of any kind.
+# The browser does not let the page load or send anything.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 # Characters that could end a script, a comment or a line of JavaScript, and lone surrogates, which
 # UTF-8 cannot encode.
@@ -26,12 +26,11 @@ UNSAFE = re.compile("[<>&\x7f\u2028\u2029\ud800-\udfff]")
 
 
 def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = "") -> str:
-    """Make a page.
+    """Make the HTML of a page.
 
-    title (str): Its title.
-    sections (Sequence[dict]): Sections, made by the other modules of this package.
+    title (str): Title of the page.
+    sections (Sequence[dict]): The sections, from functions such as `senses_section`.
     about (str): A line below the title, such as the names of model and text.
-    RETURNS (str): HTML.
     """
     data = {"title": title, "about": about, "sections": list(sections)}
     kinds = ("html", "css", "js")
@@ -43,22 +42,21 @@ def make_page(title: str, sections: Sequence[dict[str, Any]], *, about: str = ""
 def write_page(
     path: Path, title: str, sections: Sequence[dict[str, Any]], *, read: Iterable[object]
 ) -> None:
-    """Write a page; if that fails, an existing file is unchanged.
+    """Write a page to a file. If writing fails, an existing file stays unchanged.
 
-    path (Path): The file; its folder is created if necessary.
-    title (str): The page's title.
+    path (Path): The file. Missing folders are created.
+    title (str): Title of the page.
     sections (Sequence[dict]): The sections, see `make_page`.
-    read (Iterable[object]): Names and paths of the inputs, for a line below the title.
+    read (Iterable[object]): Names and paths of the inputs, for the line below the title.
     """
     about = " · ".join(Path(str(name)).name for name in read)
     atomic_write(user_path(path), make_page(title, sections, about=about))
 
 
 def safe_json(data: Any) -> str:
-    """Return JSON that is safe within `<script>`.
+    """Convert data to JSON that is safe inside `<script>`.
 
-    data (Any): The data.
-    RETURNS (str): JSON in which `<`, `>`, `&`, line separators and lone surrogates are escaped.
+    `<`, `>`, `&`, line separators and lone surrogates are escaped.
     """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -67,11 +65,11 @@ def safe_json(data: Any) -> str:
 def in_frame(page: str, title: str) -> str:
     """Put a page into a frame, to show it in another page or a notebook.
 
-    The page's styles and scripts cannot affect anything outside the frame.
+    Styles and scripts of the page cannot affect anything outside the frame.
 
     page (str): The result of `make_page`.
     title (str): Title of the frame.
-    RETURNS (str): HTML.
+    RETURNS (str): The HTML of the frame.
     """
     return (
         f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(title)}" '
@@ -80,21 +78,16 @@ def in_frame(page: str, title: str) -> str:
 
 
 def pack_fractions(values: np.ndarray) -> str:
-    """Pack numbers from -1 to 1 as int16, where 32,000 means 1. The error is at most 0.00002.
+    """Encode numbers from -1 to 1 as int16 in Base64. The error is at most 0.00002.
 
-    Base64 needs an eighth of the space of decimal digits.
-
-    values (numpy.ndarray): The numbers.
-    RETURNS (str): Base64.
+    32,000 means 1. The result has an eighth of the size of decimal digits.
     """
     return _base64((np.clip(values, -1.0, 1.0) * UNIT).round().astype("<i2"))
 
 
 def pack_numbers(values: np.ndarray) -> str:
-    """Pack whole numbers from 0 to 65,535 as uint16.
+    """Encode integers from 0 to 65,535 as uint16 in Base64.
 
-    values (numpy.ndarray): The numbers.
-    RETURNS (str): Base64.
     RAISES (ValueError): A number is out of range.
     """
     values = np.asarray(values)

@@ -1,4 +1,4 @@
-"""Projections of vectors to places on a map."""
+"""Projections of vectors to points of a map."""
 
 from typing import Optional
 
@@ -11,15 +11,15 @@ PERPLEXITY = 30.0  # scikit-learn's default for t-SNE.
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     """Project vectors onto their first two principal components.
 
-    The sign of a component is arbitrary. We choose the sign that makes its largest weight positive,
-    so the map is always the same.
+    The sign of a component is arbitrary. Here its largest weight is positive, so that the map is
+    always the same.
 
     vectors (Floats2d): *Shape:* `(n, width)`
-    RETURNS (Tuple[Floats2d, Floats1d]): The places, *Shape:* `(n, 2)`, and each component's share
-        of the variance, *Shape:* `(2,)`. Both are zeros if all vectors are equal.
+    RETURNS (Tuple[Floats2d, Floats1d]): The points, `(n, 2)`; and the share of the variance of each
+        component, `(2,)`. Both are zeros if all vectors are equal.
     """
     centered = vectors - vectors.mean(axis=0)
-    if np.abs(centered).max(initial=0.0) < 1e-5:  # The rest is rounding.
+    if np.abs(centered).max(initial=0.0) < 1e-5:  # Smaller values are rounding errors.
         return np.zeros((len(vectors), 2)), np.zeros(2)
     _, lengths, components = np.linalg.svd(centered, full_matrices=False)
     shares = np.zeros(2)
@@ -33,16 +33,16 @@ def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
 
 
 def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d, Optional[float]]:
-    """Place vectors on a map.
+    """Project vectors to points of a map.
 
     t-SNE (van der Maaten and Hinton 2008) shows near neighbors well, but distances between groups
     mean little.
 
     vectors (Floats2d): *Shape:* `(n, width)`
-    method (str): "pca" or "tsne"; fewer than four different vectors always use "pca".
+    method (str): "pca" or "tsne". With fewer than four different vectors, always PCA.
     seed (int): Seed of t-SNE.
-    RETURNS (Tuple[Floats2d, Optional[float]]): The places, *Shape:* `(n, 2)`, and the
-        share of the variance that they show; None for t-SNE.
+    RETURNS (Tuple[Floats2d, Optional[float]]): The points, `(n, 2)`; and the share of the variance
+        that they show, None for t-SNE.
     """
     places, shares = pca(vectors)
     if method == "pca" or len(np.unique(vectors.round(4), axis=0)) < 4:
@@ -55,7 +55,7 @@ def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d,
 
 
 def check_projection(method: str) -> None:
-    """Check that a projection has a known name.
+    """Check the name of a projection.
 
     RAISES (ValueError): There is no such projection.
     """
@@ -64,13 +64,14 @@ def check_projection(method: str) -> None:
 
 
 def align_places(places: Floats2d, others: Floats2d) -> Floats2d:
-    """Rotate and mirror places to match other places with least squared distance.
+    """Rotate and mirror a map, so that it matches another map of the same items.
 
-    This is the orthogonal Procrustes problem (Schönemann 1966).
+    The sum of squared distances between the maps is minimal (the orthogonal Procrustes problem,
+    Schönemann 1966).
 
-    places (Floats2d): Places with mean 0. *Shape:* `(n, 2)`
-    others (Floats2d): Other places of the same points, with mean 0. *Shape:* `(n, 2)`
-    RETURNS (Floats2d): *Shape:* `(n, 2)`
+    places (Floats2d): Points of the map, with mean 0. *Shape:* `(n, 2)`
+    others (Floats2d): Points of the other map, with mean 0. *Shape:* `(n, 2)`
+    RETURNS (Floats2d): The new points. *Shape:* `(n, 2)`
     """
     left, _, right = np.linalg.svd(places.T @ others)
     return places @ left @ right
@@ -81,10 +82,11 @@ def nearest(units: Floats2d, n: int) -> tuple[np.ndarray, Floats2d]:
 
     units (Floats2d): Vectors of length 1. *Shape:* `(n_vectors, width)`
     n (int): Maximum number of neighbors.
-    RETURNS (Tuple[Ints2d, Floats2d]): Their numbers and cosines. *Shape:* `(n_vectors, n)`
+    RETURNS (Tuple[Ints2d, Floats2d]): Indices and cosines of the neighbors. *Shape:*
+        `(n_vectors, n)` each
     """
     cosines = units @ units.T
     np.fill_diagonal(cosines, -np.inf)
-    # Round the cosines, so that equal cosines stay in order in the stable sort.
+    # Round the cosines, so that the stable sort does not reorder equal ones.
     numbers = np.argsort(-cosines.round(6), axis=1, kind="stable")[:, : min(n, len(units) - 1)]
     return numbers, np.take_along_axis(cosines, numbers, axis=1)

@@ -1,4 +1,4 @@
-"""Sections of a page: compared tokens, neighbors, and bars of mixes and probes."""
+"""Sections of a page: senses, cosines of two sentences, neighbors, mixes, probes, robustness."""
 
 from collections.abc import Sequence
 from math import ceil, floor
@@ -22,10 +22,10 @@ from .senses import CONTEXT, senses_section
 def make_senses(
     nlp: Language, drawn: Sequence[Drawn], *, projection: str = "pca", seed: int = 0
 ) -> dict[str, Any]:
-    """Make the section with the occurrences of words in a corpus.
+    """Make the section with maps of the occurrences of words. Compute their vectors.
 
     nlp (Language): A pipeline with a pipe `elmo`.
-    drawn (Sequence[Drawn]): The occurrences.
+    drawn (Sequence[Drawn]): The occurrences of each word.
     projection (str): "pca" or "tsne".
     seed (int): Seed of k-means and t-SNE.
     RETURNS (dict): The section, for `make_page`.
@@ -37,7 +37,7 @@ def make_senses(
 
 
 def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[str, Any]:
-    """Make the section that compares two sentences token by token.
+    """Make the section with the cosines of all tokens of two sentences. Compute their vectors.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     one (Sequence[str]): Tokens of the first sentence.
@@ -58,11 +58,11 @@ def heat_section(
     vectors: tuple[Floats3d, Floats3d],
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """Make the section with the cosines of two sentences' tokens.
+    """Make the section with the cosines of all tokens of two sentences.
 
-    tokens (Tuple[Sequence[str], Sequence[str]]): The sentences.
-    vectors (Tuple[Floats3d, Floats3d]): Their vectors in each view (the layers and the mix).
-        *Shape:* `(n_views, n_tokens, width)` each
+    tokens (Tuple[Sequence[str], Sequence[str]]): The tokens of each sentence.
+    vectors (Tuple[Floats3d, Floats3d]): The vectors of each sentence, in each view (the layers and
+        the mix). *Shape:* `(n_views, n_tokens, width)` each
     names (Sequence[str]): The names of the views.
     RETURNS (dict): The section, for `make_page`.
     """
@@ -81,12 +81,12 @@ def heat_section(
 def neighbors_section(
     sentence: Sequence[str], position: int, found: Sequence[Neighbor], *, layer: str
 ) -> dict[str, Any]:
-    """Make the section with the nearest tokens to a token.
+    """Make the section with the nearest neighbors of a token.
 
     sentence (Sequence[str]): The tokens of the sentence.
     position (int): The position of the token, from 0.
     found (Sequence[Neighbor]): The result of `find_neighbors`.
-    layer (str): The layer that it searched.
+    layer (str): The layer of the search.
     RETURNS (dict): The section, for `make_page`.
     """
     return {
@@ -126,8 +126,8 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[str, Any]:
     """Make the section with the scores of probes.
 
-    report (dict): A `ProbeReport` as a dict.
-    score (Optional[str]): The score to show. Default: the first.
+    report (dict): A `ProbeReport`, converted to a dict.
+    score (Optional[str]): Name of the score to show. Default: the first score of the report.
     RETURNS (dict): The section, for `make_page`.
     """
     score = score or next(iter(report["rows"][0]["scores"]))
@@ -145,14 +145,14 @@ def probe_section(report: dict[str, Any], score: Optional[str] = None) -> dict[s
 
 
 def curve_section(rows: Sequence[dict[str, Any]], score: str) -> dict[str, Any]:
-    """Make the section with a score by the share of damaged words.
+    """Make the section with the curve of a score over the share of damaged words.
 
     rows (Sequence[dict]): The results of `measure_robustness`.
-    score (str): The name of the score.
+    score (str): Name of the score.
     RETURNS (dict): The section, for `make_page`.
     """
     values = [row["scores"][score] for row in rows]
-    low = floor(10 * min(values))  # In tenths.
+    low = floor(10 * min(values))  # Scores on the axis are in tenths.
     high = max(low + 1, ceil(10 * max(values)))
     last = max(row["damaged"] for row in rows) or 1.0
     lines: dict[str, list] = {}
@@ -173,7 +173,7 @@ def _bar(names: list[str], share: float, figure: str) -> dict[str, Any]:
 
 
 def label_layers(n: int) -> list[str]:
-    """Return the labels of n layers."""
+    """Return the labels of n layers: "layer 0", "layer 1" and so on."""
     return [f"layer {number}" for number in range(n)]
 
 
@@ -184,7 +184,7 @@ def _names(pipe: Elmo) -> list[str]:
 
 
 def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
-    """Append the vectors of the pipe's mix to the layers: `(L + 2, n, 2P)`."""
+    """Append the mix, with the pipe's settings, to the layers: `(L + 2, n, 2P)`."""
     return np.concatenate([layers, mix_layers(layers, pipe.settings.mix)[None]])
 
 

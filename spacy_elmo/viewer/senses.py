@@ -1,4 +1,4 @@
-"""Section with a map of a word's occurrences and their groups."""
+"""Section with maps of the occurrences of words, their groups and neighbors."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -13,8 +13,8 @@ from .page import pack_fractions, pack_numbers
 from .projection import align_places, check_projection, nearest, project
 
 N_NEIGHBORS = 10
-CONTEXT = 50  # Tokens to show on each side of a word.
-WINDOW = 5  # Typical words come from this number of tokens on each side of a word.
+CONTEXT = 50  # Number of tokens to show on each side of a word.
+WINDOW = 5  # Number of tokens on each side of a word that typical words are searched in.
 
 Section = dict[str, Any]
 
@@ -27,12 +27,12 @@ def senses_section(
     projection: str = "pca",
     seed: int = 0,
 ) -> Section:
-    """Make the section with the occurrences of words.
+    """Make the section with maps of the occurrences of words.
 
     drawn (Sequence[Drawn]): The occurrences of each word.
-    vectors (Sequence[Floats3d]): The vectors of each word's occurrences in each view of the slider
-        (the layers and the mix). *Shape:* `(n_views, n, width)` each
-    names (Sequence[str]): The names of these views.
+    vectors (Sequence[Floats3d]): For each word, the vectors of its occurrences in each view (the
+        layers and the mix). *Shape:* `(n_views, n, width)` each
+    names (Sequence[str]): The names of the views.
     projection (str): "pca" or "tsne".
     seed (int): Seed of k-means and t-SNE.
     RETURNS (dict): The section, for `make_page`.
@@ -50,7 +50,7 @@ def _word(
 ) -> Section:
     found = drawn.occurrences
     before, itself, after = zip(*map(_parts, found)) if found else ((), (), ())
-    # A single occurrence cannot be compared.
+    # A map needs at least two occurrences.
     views, table = _views(drawn, vectors, names, projection, seed) if len(found) > 1 else ([], [])
     heads = ["", "variance shown", "groups", "silhouette", "purity", "adjusted Rand index"]
     return {
@@ -68,9 +68,10 @@ def _word(
 def _views(
     drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
 ) -> tuple[list[Section], list[list[str]]]:
-    """Return a view for each layer and the mix, and a table of the views' figures.
+    """Make a view for each layer and the mix, and the rows of a table about the views.
 
-    Each map is rotated to match the previous view, and its clusters are renumbered to match.
+    Each map is rotated to match the map of the previous view. Clusters are also renumbered to match
+    the previous view.
     """
     senses = [one.sense for one in drawn.occurrences]
     contexts = [_context(one) for one in drawn.occurrences]
@@ -142,9 +143,9 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     typical = typical_words(contexts, numbers)
     labels = range(int(numbers.max()) + 1)
     several = (
-        "Below each group are words that are more frequent within five tokens of its occurrences "
-        "than of others. A group that stays the same from layer to layer keeps its number. Click a "
-        "group to show only its occurrences."
+        "The words below a group are more frequent near its occurrences (within five tokens) than "
+        "near other occurrences. Similar groups of two layers have the same number. Click a group "
+        "to show only its occurrences."
     )
     return {
         "name": "Groups",
@@ -157,7 +158,7 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
 
 
 def _facts(variance: Optional[float], drawn: Drawn) -> str:
-    """Return the text below the slider."""
+    """Return the text below the slider: number of occurrences, and share of the variance."""
     n = len(drawn.occurrences)
     facts = [f"{drawn.n_total:,} occurrences"]
     if n < drawn.n_total:
@@ -176,7 +177,7 @@ def _figure(value: Optional[float], form: str) -> str:
 
 
 def _context(one: Occurrence) -> list[str]:
-    """Return the words within five tokens, in lower case and without punctuation."""
+    """Return the words within five tokens of an occurrence, in lower case, without punctuation."""
     sentence = one.sentence
     around = [
         *one.doc[max(sentence.start, one.start - WINDOW) : one.start],

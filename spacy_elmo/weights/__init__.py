@@ -1,7 +1,7 @@
-"""Weights on disk: readers and writers of every format.
+"""Weights on disk: readers and writers for all formats.
 
-spaCy imports this package for the registered readers. The modules that read files are imported
-only when something is read.
+spaCy imports this package to find the registered readers. Modules that need h5py or PyTorch are
+imported when a file is read.
 """
 
 from pathlib import Path
@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
     """Read a biLM in any of the supported formats.
 
-    The path can be a `.safetensors` file, a spaCy pipeline with an `elmo` pipe, weights of
-    AllenNLP or bilm-tf with their options (the folder, the `.hdf5` file, or the common prefix of
-    both names), or a folder of ELMoForManyLangs. A zip archive of the last two works, too.
+    The path can be one of:
 
-    path (Union[str, Path]): The model's path, name or URL; see `locate`.
+    * a `.safetensors` file;
+    * a spaCy pipeline with a pipe `elmo`;
+    * a model of AllenNLP or bilm-tf: its folder, its `.hdf5` file, or the common prefix of `.hdf5`
+      and options file;
+    * a folder of ELMoForManyLangs;
+    * a zip archive of the last two.
+
+    path (Union[str, Path]): The path, name or URL of the model; see `locate`.
     RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
@@ -31,10 +36,10 @@ def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
 
 
 def language_of_weights(path: Union[str, Path]) -> Optional[str]:
-    """Return the language of a biLM. A model with a name is not downloaded for this.
+    """Return the language of a biLM. For a published model, no download is needed.
 
-    path (Union[str, Path]): The model's path, name or URL; see `locate`.
-    RETURNS (Optional[str]): The language code; None if the weights do not store one.
+    path (Union[str, Path]): The path, name or URL of the model; see `locate`.
+    RETURNS (Optional[str]): The language code; None if the weights do not contain one.
     RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """

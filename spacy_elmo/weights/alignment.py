@@ -1,6 +1,6 @@
-"""Matrices that map the vectors of one language onto those of another.
+"""Reader of alignment matrices, which map the vectors of one language to those of another.
 
-Conneau et al. (2018) align word vectors; Schuster et al. (2019) align ELMo's.
+Conneau et al. (2018) align word vectors. Schuster et al. (2019) align vectors of ELMo.
 """
 
 from pathlib import Path
@@ -13,9 +13,9 @@ _PYTORCH = (".pth", ".pt")
 
 
 def read_alignment(path: Path, width: int) -> np.ndarray:
-    """Read an alignment matrix W. It maps a vector v to `W v`.
+    """Read an alignment matrix W, which maps a vector v to `W v`.
 
-    path (Path): A `.npy` file, or a text file: one row per line, numbers separated by spaces.
+    path (Path): A `.npy` file, or a text file with one row per line and spaces between numbers.
     width (int): Width of the vectors, 2P.
     RETURNS (numpy.ndarray): *Shape:* `(2P, 2P)`
     RAISES (ValueError): The file does not contain a finite matrix of this shape.

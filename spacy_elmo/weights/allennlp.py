@@ -45,21 +45,22 @@ EMBEDDING = "embedding"
 PROVENANCE = "spacy_elmo_provenance"
 SOFTMAX = "softmax/"
 WEIGHT, BIAS = f"{SOFTMAX}W", f"{SOFTMAX}b"
-# Groups in which an unknown dataset is an error; other groups are ignored.
+# An unknown dataset in one of these groups is an error. Datasets in other groups are ignored.
 OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 
 
 class AllenNLP(Format):
-    """Model of bilm-tf or AllenNLP: weights, options, and `vocab.txt` for a model with words.
+    """Model of bilm-tf or AllenNLP: weights, options, and for word vectors also `vocab.txt`.
 
-    Files written by spacy-elmo also contain the softmax and the provenance. AllenNLP ignores both.
+    The HDF5 files that spacy-elmo writes also contain the softmax and the provenance. AllenNLP
+    ignores both.
 
     options (Union[Path, zipfile.Path]): The options file.
     weights (Union[Path, zipfile.Path]): The HDF5 file.
-    embeddings (Optional[Path]): An HDF5 file of precomputed token vectors (`embedding`), as
-        bilm-tf dumps them. The character CNN computes the vectors of all other words.
+    embeddings (Optional[Path]): An HDF5 file of precomputed token vectors (dataset `embedding`),
+        written by bilm-tf. The character CNN computes the vectors of all other words.
     vocabulary (Optional[Path]): The words of `embeddings`, or of a model without characters.
-        Default: the `vocab.txt` beside the vectors.
+        Default: the `vocab.txt` in the folder of the vectors.
     """
 
     name = "allennlp"
@@ -74,7 +75,7 @@ class AllenNLP(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["AllenNLP"]:
-        """Find HDF5 weights and their options."""
+        """Find HDF5 weights and their options, by file, folder or prefix."""
         if path.is_file():
             return cls._of(path) if suffix(path) in cls.suffixes else None
         if path.is_dir():
@@ -128,13 +129,13 @@ class AllenNLP(Format):
         return open_hdf5(path)
 
     def files(self) -> list[Path]:
-        """Return the weights, the options, and the vocabulary and softmax if there are any."""
+        """Return the weights, the options, and the vocabulary and softmax if they exist."""
         files = [self.weights, self.options, find_vocabulary(self.weights)]
         files.append(find_softmax(self.weights))
         return [file for file in files if isinstance(file, Path)]
 
     def dtype(self) -> Optional[str]:
-        """Return the types of the datasets."""
+        """Return the types of the datasets, such as "float32"."""
         with open_hdf5(self.weights) as stored:
             return ", ".join(sorted(stored.dtypes())) or None
 
@@ -146,18 +147,18 @@ class AllenNLP(Format):
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
-        """Check that options and `vocab.txt` can express the model."""
+        """Check that `options.json` and `vocab.txt` can store the model."""
         to_options(bundle.bilm.config)
         _words_content(bundle)
 
     @classmethod
     def has_room(cls, softmax: FrozenSoftmax) -> bool:
-        """Return whether the format can store the softmax. It stores only a full softmax."""
+        """Return whether the softmax is a full softmax, the only kind that the format stores."""
         return softmax.kind == "full"
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
-        """Write weights, options and vocabulary, the weights last."""
+        """Write vocabulary, options and weights, in this order."""
         bilm = bundle.bilm
         options, words = to_options(bilm.config), _words_content(bundle)
         parameters = bilm.arrays()
@@ -182,8 +183,8 @@ class AllenNLP(Format):
 
     def _config(self, options: Any, stored: HDF5Arrays, n_words: int) -> BiLMConfig:
         declared = options.get("bidirectional") if isinstance(options, Mapping) else None
-        # Published options lack this entry, but bilm-tf names the datasets of a single direction
-        # differently.
+        # Published options do not have this entry. But the names of the datasets differ: with one
+        # direction, they begin with "rnn/".
         found = not any(name.startswith("rnn/") for name in stored)
         bidirectional = declared if isinstance(declared, bool) else found
         with named_errors(self.options):
@@ -192,7 +193,7 @@ class AllenNLP(Format):
     def _parameters(
         self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
     ) -> tuple[dict[str, np.ndarray], Optional[InputVocabulary]]:
-        """Read the weights, and return the words in the order of their rows.
+        """Read the weights. Return them, and the words in the order of their rows.
 
         If the model has word vectors, they are in the last file.
         """
@@ -207,17 +208,17 @@ class AllenNLP(Format):
         return parameters, words
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
-        """Read the words that have a row in the dataset `embedding`."""
+        """Read the words of the rows of the dataset `embedding`."""
         file, shape = self.embeddings or self.weights, stored.shape(EMBEDDING)
         if shape is None or len(shape) != 2 or not shape[0]:
             raise ValueError(
-                f"{file}: no dataset '{EMBEDDING}' with one row per word. Token vectors and "
-                f"models without 'char_cnn' in their options need this dataset"
+                f"{file}: no dataset '{EMBEDDING}' with one row per word. Files of token vectors "
+                f"need it, and models without 'char_cnn' in their options"
             )
         return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
-        """Add the softmax, if requested, and list the datasets that we ignore."""
+        """Add the softmax to the bundle if requested, and list ignored datasets as extras."""
         is_inside = any(name.startswith(SOFTMAX) for name in stored)
         file, words = self.weights if is_inside else find_softmax(self.weights), None
         if softmax and file is not None:
@@ -236,7 +237,7 @@ class AllenNLP(Format):
     def _read_softmax(
         self, stored: HDF5Arrays, width: int, file: File, words_of: File
     ) -> Prediction:
-        """Read a softmax, if another program added one. bilm-tf's dump has none."""
+        """Read the softmax and its words."""
         shape = stored.shape(WEIGHT)
         n_words = shape[0] if shape else 0
         layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
@@ -248,27 +249,30 @@ class AllenNLP(Format):
 
 
 def _words_content(bundle: ModelBundle) -> Optional[str]:
-    """Return the content of `vocab.txt`: the words that the model reads, predicts, or both."""
+    """Return the content of `vocab.txt`, the words that the model reads or predicts, or None.
+
+    RAISES (ValueError): The model reads other words than it predicts.
+    """
     read, prediction = bundle.bilm.vocabularies.words, bundle.prediction
     if prediction is None or not AllenNLP.has_room(prediction[0]):
         return None if read is None else vocab_content(read)
     predicted = prediction[1]
     if read is not None and [word or "" for word in read.strings] != predicted.words:
         raise ValueError(
-            f"the words that the model reads differ from those that it predicts, and one "
-            f"{VOCABULARY_FILE} cannot store both. Set `keep_softmax=False` to leave the "
-            f"softmax out"
+            f"the words that the model reads differ from the words that it predicts, and one "
+            f"{VOCABULARY_FILE} cannot store both. Set `keep_softmax=False` to omit the "
+            f"softmax"
         )
     if read is not None:
         return vocab_content(read)
-    with named_errors("the softmax, which `keep_softmax=False` leaves out"):
+    with named_errors("the softmax, which `keep_softmax=False` omits"):
         return vocab_content(predicted)
 
 
 def _vocabulary_of(
     name: str, n_words: int, path: File, vocabulary: Optional[File]
 ) -> InputVocabulary:
-    """Read the vocabulary of a dataset, one word per row."""
+    """Read the vocabulary of a dataset, and check that it has one word per row."""
     vocabulary = vocabulary or find_vocabulary(path)
     if vocabulary is None:
         raise ValueError(
@@ -292,9 +296,9 @@ def _marks_first(
     """Move the rows of `<S>`, `</S>` and `<UNK>` to the front. In bilm-tf they can be anywhere.
 
     words (InputVocabulary): The words of the rows.
-    parameters (Dict[str, numpy.ndarray]): The parameters; their tables are changed in place.
-    tables (str): Names of the tables.
-    keep_unused (bool): Whether to keep a row whose word has a later row, too.
+    parameters (Dict[str, numpy.ndarray]): The parameters. The tables are changed in place.
+    tables (str): Names of the parameters with one row per word.
+    keep_unused (bool): Whether to keep unused rows, whose word also has a later row.
     RETURNS (InputVocabulary): The words in the new order of the rows.
     """
     marks = [words[mark] for mark in SPECIAL if mark in words]
@@ -304,20 +308,20 @@ def _marks_first(
     moved = [place for place, row in enumerate(rows) if place != row]
     n_moved = moved[-1] + 1 if moved else 0
     for table in tables:
-        # Move only the rows that must move, in place: the published softmax takes 1.6 GB.
+        # Only move the rows that must move, without a copy: the published softmax has 1.6 GB.
         parameters[table][:n_moved] = parameters[table][rows[:n_moved]]
         parameters[table] = parameters[table][: len(rows)]
     return InputVocabulary([words.strings[row] for row in rows])
 
 
 def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator[Entry]:
-    """Yield every dataset of a model.
+    """Yield the entry of each dataset of a model.
 
-    Some names in the file mislead: `W_carry` is the transform gate of the highway.
+    Some names in the file are misleading: `W_carry` is the transform gate of the highway.
 
     config (BiLMConfig): The sizes.
-    stored (Optional[HDF5Arrays]): The file to read. Programs write some datasets differently, and
-        the layout follows the file.
+    stored (Optional[HDF5Arrays]): The file to read. Some programs write other shapes or names, and
+        the layout adapts to the file. None to write.
     """
     width, n_filters = config.projection_dim, config.n_filters
     if config.n_words:
@@ -351,7 +355,7 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
 
 
 def _character_embedding(char_dim: int, stored: Optional[HDF5Arrays]) -> Entry:
-    # Some files have an embedding for one more character id, which no word uses.
+    # Some files have one more row, for a character id that no word uses.
     longer = (262, char_dim)
     has_more = stored is not None and stored.shape("char_embed") == longer
     return Entry(
@@ -368,7 +372,7 @@ def _lstm(
 ) -> Iterator[Entry]:
     width, lstm_dim = config.projection_dim, config.lstm_dim
     root, weight, bias, projection = f"RNN_{direction}/RNN", "W_0", "B", "W_P_0"
-    if not config.bidirectional:  # bilm-tf's dump keeps TensorFlow's names.
+    if not config.bidirectional:  # bilm-tf does not rename TensorFlow's variables in this case.
         root, weight, bias, projection = "rnn", "kernel", "bias", "projection/kernel"
     group = f"{root}/MultiRNNCell/Cell{layer}/LSTMCell"
     alone = f"{root}/LSTMCell"

@@ -1,4 +1,4 @@
-"""Names of the files that make a model of bilm-tf or AllenNLP."""
+"""Functions that find the files of a model of bilm-tf or AllenNLP."""
 
 import re
 from pathlib import PurePosixPath
@@ -10,12 +10,12 @@ from .vocabulary_files import PACKED, VOCABULARY_FILE
 SUFFIXES = (".hdf5", ".h5")
 OPTIONS_FILE = "options.json"
 SOFTMAX = "softmax_weights"
-# AllenNLP published `vocab-2016-09-10.txt` beside its weights.
+# AllenNLP published its weights together with `vocab-2016-09-10.txt`.
 _DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
 
 
 def weights_in(folder: File) -> Optional[File]:
-    """Return the weights in a folder, or None.
+    """Return the only file of weights in a folder; None if there is none.
 
     RAISES (ValueError): The folder contains several weights.
     """
@@ -38,15 +38,15 @@ def weights_in(folder: File) -> Optional[File]:
 
 
 def find_options(weights: File) -> Optional[File]:
-    """Return the options file that belongs to the weights, if there is one."""
+    """Return the options file that belongs to the weights; None if there is none."""
     return _first(weights, names_beside(weights.name, OPTIONS_FILE))
 
 
 def find_vocabulary(weights: File) -> Optional[File]:
-    """Return the vocabulary that belongs to the weights, if there is one.
+    """Return the vocabulary file that belongs to the weights; None if there is none.
 
-    Its name begins with the name of the weights, or is `vocab.txt`, or is the only name
-    `vocab*.txt` in the folder. Each file may also be compressed with gzip.
+    In this order: a name like the weights (such as `elmo_vocab.txt` for `elmo_weights.hdf5`),
+    `vocab.txt`, or the only file `vocab*.txt` of the folder. The file may be gzipped.
     """
     names = names_beside(weights.name, VOCABULARY_FILE)
     found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])
@@ -58,24 +58,25 @@ def find_vocabulary(weights: File) -> Optional[File]:
 
 
 def find_softmax(weights: File) -> Optional[File]:
-    """Return the softmax file beside the weights, such as `elmo_small_softmax_weights.hdf5`."""
+    """Return the softmax file of the weights (`elmo_small_softmax_weights.hdf5`), or None."""
     endings = [SOFTMAX + ending for ending in SUFFIXES]
     return _first(weights, [name for one in endings for name in names_beside(weights.name, one)])
 
 
 def expected(weights: File, name: str) -> str:
-    """Return the paths where a file is expected, for error messages."""
+    """Return the paths where a file is expected, as text for error messages."""
     folder: Any = weights.parent
     return " or ".join(str(folder / one) for one in names_beside(weights.name, name))
 
 
 def names_beside(weights: str, name: str) -> list[str]:
-    """Return the possible names of a file that belongs to the weights.
+    """Return the possible names of a file that belongs to the weights, the most specific first.
+
+    For `elmo.hdf5` or `elmo_weights.hdf5`, the options can be `elmo_options.json`,
+    `elmooptions.json` or `options.json`.
 
     weights (str): Name of the HDF5 file.
-    name (str): "options.json" or "vocab.txt".
-    RETURNS (List[str]): The specific name (`elmo_options.json` beside `elmo.hdf5` or
-        `elmo_weights.hdf5`, or `elmooptions.json`), then the general one.
+    name (str): General name of the file, such as "options.json".
     """
     start = PurePosixPath(weights).stem.removesuffix("weights")
     separator = "_" if start[-1:].isalnum() else ""

@@ -1,4 +1,4 @@
-"""Files of a model in a folder or in a zip archive. The archive is read without unpacking."""
+"""Functions that read files from a folder or from a zip archive, without unpacking to the disk."""
 
 import math
 import zipfile
@@ -22,17 +22,17 @@ SUFFIX = ".zip"
 
 @contextmanager
 def opened_path(path: Path) -> Iterator[File]:
-    """Open a path if it is a zip archive; yield any other path unchanged.
+    """Open a zip archive like a folder. Yield any other path unchanged.
 
-    path (Path): A path.
+    path (Path): The path.
     YIELDS (Union[Path, zipfile.Path]): The path, or the root of the archive. If the archive
-        contains a single folder, that folder.
+        only contains one folder, this folder.
     RAISES (ValueError): The archive is broken.
     """
     if path.suffix.lower() != SUFFIX or not path.is_file():
         yield path
         return
-    # zipfile raises many kinds of errors for broken archives.
+    # `zipfile` raises many types of errors for broken archives.
     with named_errors(f"{path}: not a readable zip archive", Exception):
         with path.open("rb") as stream:
             check_directory(stream)
@@ -40,7 +40,7 @@ def opened_path(path: Path) -> Iterator[File]:
     with archive:
         _check_names(archive, path)
         folder = zipfile.Path(archive)
-        # macOS adds a folder and hidden files.
+        # Ignore the folder and the hidden files that macOS adds.
         inside = [
             item
             for item in folder.iterdir()
@@ -51,10 +51,10 @@ def opened_path(path: Path) -> Iterator[File]:
 
 @contextmanager
 def opened(file: Readable) -> Iterator[BinaryIO]:
-    """Open a file; unpack it into memory if it is in an archive.
+    """Open a file for reading. A file in an archive is unpacked into memory.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    YIELDS (BinaryIO): The open file, which is seekable.
+    YIELDS (BinaryIO): The open, seekable file.
     RAISES (ValueError): The file cannot be read.
     """
     if isinstance(file, zipfile.Path):
@@ -65,11 +65,11 @@ def opened(file: Readable) -> Iterator[BinaryIO]:
 
 
 def read_bytes(file: File, max_bytes: int) -> bytes:
-    """Read a file.
+    """Read a file of limited size.
 
     file (Union[Path, zipfile.Path]): The file.
     max_bytes (int): Maximum size of the file.
-    RETURNS (bytes): Its content.
+    RETURNS (bytes): The content.
     RAISES (ValueError): The file cannot be read, or is too large.
     """
     if isinstance(file, zipfile.Path):
@@ -90,12 +90,12 @@ def read_json(file: File) -> Any:
     """
     content = read_bytes(file, LARGEST_JSON)
     with named_errors(f"{file}: not valid JSON"):
-        # Editors may write a byte order mark.
+        # Some editors write a byte order mark.
         return srsly.json_loads(content.decode("utf-8-sig"))
 
 
 def read_object(file: File) -> dict[str, Any]:
-    """Read a JSON file that contains an object; see `read_json`."""
+    """Read a small JSON file that contains an object. See `read_json`."""
     content = read_json(file)
     if not isinstance(content, dict):
         raise ValueError(f"{file}: not a JSON object")
@@ -103,17 +103,17 @@ def read_object(file: File) -> dict[str, Any]:
 
 
 def suffix(file: File) -> str:
-    """Return the suffix of a file's name, with the dot."""
+    """Return the suffix of a file name, with the dot."""
     return PurePosixPath(file.name).suffix
 
 
 def stem(file: File) -> str:
-    """Return a file's name without its suffix."""
+    """Return a file name without its suffix."""
     return PurePosixPath(file.name).stem
 
 
 def check_directory(stream: BinaryIO) -> None:
-    """Check the size of a zip archive's directory, because `zipfile` makes an object per entry.
+    """Check the size of a zip archive's directory before `zipfile` makes an object for each entry.
 
     stream (BinaryIO): The archive. Its position is set to the start.
     RAISES (ValueError): The directory is too large.
@@ -125,10 +125,10 @@ def check_directory(stream: BinaryIO) -> None:
 
 
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
-    """Check the names of the entries. Some names would make an endless or huge folder tree."""
+    """Check number and names of the entries. Some names make an endless or huge folder tree."""
     names = archive.namelist()
     if len(names) > MAX_ENTRIES:
-        raise ValueError(f"{path}: {len(names):,} entries, a model has at most {MAX_ENTRIES:,}")
+        raise ValueError(f"{path}: {len(names):,} entries, but a model has at most {MAX_ENTRIES:,}")
     for name in names:
         levels = name.removesuffix("/").split("/")
         if not {"", ".", ".."}.isdisjoint(levels) or len(levels) > MAX_LEVELS:
@@ -140,7 +140,7 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.exists() and not path.is_file():  # A pipe or a device may have no end.
+    if path.exists() and not path.is_file():  # A pipe or a device may be endless.
         raise ValueError(f"{path}: cannot be read: not a regular file")
     try:
         return path.open("rb")

@@ -1,7 +1,7 @@
-"""Attribution: the authors and licenses of the texts and weights that a model was made from.
+"""Attribution: a text with authors and licenses of the data and weights that a model is made from.
 
-The provenance stores this text as `attribution`, so the weights and the text stay together. A file
-beside the weights repeats the text, because people look for it there.
+The provenance inside the weights contains the attribution, so it cannot get lost. A separate file
+next to the weights repeats it, because people look for it there.
 """
 
 import re
@@ -15,22 +15,22 @@ from .archives import read_bytes
 from .limits import LARGEST_JSON
 
 ENDING = "-ATTRIBUTION.md"
-LICENSES_FILE = "LICENSES_SOURCES"  # `spacy package` copies this file from a pipeline.
+LICENSES_FILE = "LICENSES_SOURCES"  # `spacy package` copies a file of this name.
 META_FILE = "meta.json"
 _NAMED_FILE = re.compile(rf"[\w.]+{re.escape(ENDING)}")
 _KEYS = ("licence", "license", "attribution")
 
 
 def beside(weights: Path) -> Path:
-    """Return the path of the attribution that belongs to a file or folder of weights."""
+    """Return the path of the attribution file for a file or folder of weights."""
     is_folder = weights.is_dir()
     return weights / LICENSES_FILE if is_folder else weights.with_name(weights.stem + ENDING)
 
 
 def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
-    """Add the attribution file beside the weights to a provenance that has none.
+    """Add the text of the attribution file to a provenance without attribution.
 
-    provenance (dict): The weights' provenance.
+    provenance (dict): The provenance of the weights, which is changed.
     weights (Path): The file of the weights.
     RAISES (ValueError): The attribution file cannot be read.
     """
@@ -40,7 +40,7 @@ def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
 
 
 def inherited(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Return the license and attribution, which also apply to models made from this one."""
+    """Return the entries of a provenance that also apply to models made from this model."""
     return {key: provenance[key] for key in _KEYS if key in provenance}
 
 
@@ -49,14 +49,14 @@ def attribution_of(provenance: dict[str, Any]) -> str:
     text = provenance.get("attribution")
     if isinstance(text, str) and text:
         return text
-    # Early versions wrote only the name of the file.
+    # Older models only contain the name of the attribution file.
     named = _NAMED_FILE.search(_licence(provenance))
     path = Path(__file__).parent / named[0] if named else None
     return path.read_text("utf8") if path is not None and path.is_file() else ""
 
 
 def license_of(provenance: dict[str, Any]) -> str:
-    """Return the `license` for a pipeline's meta.json; "" if it is not known."""
+    """Return the value of `license` for the meta.json of a pipeline; "" if it is unknown."""
     licence = _licence(provenance)
     if not attribution_of(provenance):
         return licence
@@ -64,10 +64,10 @@ def license_of(provenance: dict[str, Any]) -> str:
 
 
 def write_attribution(provenance: dict[str, Any], path: Path) -> None:
-    """Append a model's attribution to a file, unless it is there already.
+    """Append the attribution of a model to a file, unless the file already contains it.
 
-    provenance (dict): The model's provenance.
-    path (Path): The file.
+    provenance (dict): The provenance of the model.
+    path (Path): The file. It need not exist.
     """
     text = attribution_of(provenance)
     said = path.read_text("utf8", "replace") if path.is_file() else ""
@@ -76,19 +76,20 @@ def write_attribution(provenance: dict[str, Any], path: Path) -> None:
 
 
 def names_pipe(folder: Path, pipe: str) -> bool:
-    """Return whether a folder is a pipeline that has a pipe of this name."""
+    """Return whether a folder is a pipeline with a pipe of this name."""
     path = folder / META_FILE
     meta = srsly.read_json(path) if path.is_file() else {}
     return isinstance(meta, dict) and pipe in meta.get("components", ())
 
 
 def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> None:
-    """Write attribution and license where `spacy package` looks for them.
+    """Write attribution and license to the files of a pipeline that `spacy package` reads.
 
-    Call this function from a pipe's `to_disk`. spaCy has written `meta.json` at that point.
+    Call this function in `to_disk` of a pipe. At that point, spaCy has written `meta.json`.
 
-    provenance (dict): The model's provenance.
-    folder (Path): The pipeline's folder; any other folder is left unchanged.
+    provenance (dict): The provenance of the model.
+    folder (Path): The folder of the pipeline. If it is not a pipeline with this pipe, nothing is
+        written.
     pipe (str): Name of the pipe.
     """
     if not names_pipe(folder, pipe):

@@ -1,4 +1,4 @@
-"""Bundle of a model, its softmax and its provenance, independent of the format."""
+"""Content of a model in any format: the biLM, its softmax and its provenance."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -16,13 +16,13 @@ Prediction = tuple[FrozenSoftmax, Vocabulary]
 
 @dataclass
 class ModelBundle:
-    """Model and everything stored with it. Readers return a bundle, writers write one.
+    """Content of a model. Readers return a bundle, and writers write a bundle.
 
-    bilm (FrozenBiLM): The layers.
+    bilm (FrozenBiLM): The biLM.
     prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax and its words.
     lang (Optional[str]): The language code; None if unknown.
     extras (List[str]): Descriptions of everything in the source that a bundle cannot store.
-    missing (str): The missing part of `prediction`: a file name, or "softmax".
+    missing (str): What is missing if there is no `prediction`: a file name, or "softmax".
     """
 
     bilm: FrozenBiLM
@@ -33,7 +33,7 @@ class ModelBundle:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Description of how the model was made, as JSON; stored with the layers."""
+        """Description of how the model was made, as JSON. It is stored in the biLM."""
         return self.bilm.provenance
 
     @provenance.setter
@@ -41,7 +41,7 @@ class ModelBundle:
         self.bilm.provenance = provenance
 
     def add_provenance(self, provenance: Any, source: object) -> None:
-        """Set provenance and language, if the file has a provenance.
+        """Set provenance and language from the provenance of a file, unless it is None.
 
         provenance (Any): The provenance in the file, or None.
         source (object): The file, for error messages.
@@ -53,9 +53,9 @@ class ModelBundle:
 
 
 def checked_provenance(provenance: Any, source: object) -> dict[str, Any]:
-    """Check the provenance in a file.
+    """Check the provenance of a file, and return it.
 
-    provenance (Any): The provenance in the file.
+    provenance (Any): The provenance.
     source (object): The file, for error messages.
     RETURNS (dict): The same provenance.
     RAISES (ValueError): The provenance is not a JSON object, its language is not a string, or it

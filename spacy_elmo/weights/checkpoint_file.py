@@ -1,4 +1,4 @@
-"""Checkpoints of bilm-tf, read through TensorFlow if it is installed."""
+"""Reader of bilm-tf's checkpoints. It needs TensorFlow."""
 
 import importlib
 import re
@@ -12,13 +12,13 @@ import numpy as np
 from .allennlp import BIAS, EMBEDDING, WEIGHT, AllenNLP
 from .archives import File
 
-STATE_FILE = "checkpoint"  # File in which TensorFlow writes the name of the latest checkpoint.
+STATE_FILE = "checkpoint"  # TensorFlow writes the path of the latest checkpoint to this file.
 INDEX = ".index"
 _SCOPE = "lm/"
 _LATEST = re.compile(r'^model_checkpoint_path:\s*"(?:.*[/\\])?([^"/\\]+)"', re.MULTILINE)
-# HDF5 names of the variables, as bilm-tf's `dump_weights` writes them.
+# Parts of variable names that bilm-tf's `dump_weights` replaces.
 _NAMES = (("multi_rnn_cell/cell_", "MultiRNNCell/Cell"), ("lstm_cell/", "LSTMCell/"))
-# bilm-tf renames these only in models with two directions.
+# Parts that it replaces only in models with two directions.
 _TWO_DIRECTIONS = (
     ("/rnn/", "/RNN/"),
     ("projection/kernel", "W_P_0"),
@@ -30,8 +30,8 @@ _TWO_DIRECTIONS = (
 class Checkpoint(AllenNLP):
     """Checkpoint `model.ckpt-NUMBER` (`.index` and `.data` files) with its `options.json`.
 
-    The reader returns the weights that bilm-tf's `dump_weights` writes, and the softmax.
-    Checkpoints cannot be written.
+    It contains the same weights as the HDF5 file that bilm-tf's `dump_weights` writes, and also
+    the softmax. Checkpoints can only be read.
     """
 
     name = "checkpoint"
@@ -51,7 +51,7 @@ class Checkpoint(AllenNLP):
         return [*sorted(prefix.parent.glob(f"{prefix.name}.*")), *others]
 
     def dtype(self) -> Optional[str]:
-        """Return None: the type is not known without TensorFlow."""
+        """Return None, because the type is unknown without TensorFlow."""
         return None
 
     def _opened(self, path: File) -> AbstractContextManager[Any]:
@@ -61,10 +61,10 @@ class Checkpoint(AllenNLP):
 class CheckpointArrays(dict[str, str]):
     """Variables of a checkpoint by their HDF5 names. Implements `StoredArrays`.
 
-    The optimizer's variables are left out. Their names begin with the name of a weight.
+    Variables of the optimizer, such as `WEIGHT/Adagrad`, are omitted.
 
     reader (CheckpointReader): TensorFlow's reader.
-    source (str): The checkpoint's name in error messages.
+    source (str): Name of the checkpoint in error messages.
     """
 
     kind = "variable"
@@ -81,7 +81,7 @@ class CheckpointArrays(dict[str, str]):
             if name.startswith(_SCOPE) and name.rpartition("/")[0] not in self._shapes
         ]
         if not variables:
-            raise ValueError(f"{source}: not a checkpoint of bilm-tf: no variable '{_SCOPE}...'")
+            raise ValueError(f"{source}: not a checkpoint of bilm-tf: no variables '{_SCOPE}...'")
         super().__init__((hdf5_name(name), name) for name in variables)
         if BIAS in self and WEIGHT not in self and EMBEDDING in self:
             self[WEIGHT] = self[EMBEDDING]  # The option `share_embedding_softmax`.
@@ -96,16 +96,16 @@ class CheckpointArrays(dict[str, str]):
         return tuple(self._shapes[theirs])
 
     def read(self, name: str) -> np.ndarray:
-        """Read a variable in float32."""
+        """Return a variable, converted to float32."""
         with _named_errors(self.source):
             return np.asarray(self._reader.get_tensor(self[name]), dtype="float32")
 
     def attribute(self, name: str) -> None:
-        """Return None: a checkpoint has no attributes."""
+        """Return None, because a checkpoint has no attributes."""
 
 
 def hdf5_name(variable: str) -> str:
-    """Return the name that `dump_weights` gives a variable."""
+    """Return the name of a variable in the HDF5 file that `dump_weights` writes."""
     name = variable.removeprefix(_SCOPE)
     for theirs, dumped in (*_NAMES, *(_TWO_DIRECTIONS if name.startswith("RNN_") else ())):
         name = name.replace(theirs, dumped)
@@ -118,7 +118,7 @@ def _load(prefix: File) -> Any:
     except ImportError:
         raise ValueError(
             f"{prefix} is a TensorFlow checkpoint, and TensorFlow is not installed. Install it "
-            f"(pip install tensorflow), or write an HDF5 file where bilm-tf runs: "
+            f"(pip install tensorflow), or convert the checkpoint to HDF5 with bilm-tf: "
             f"bilm.training.dump_weights('{getattr(prefix, 'parent', '')}', 'weights.hdf5')"
         ) from None
     with _named_errors(str(prefix)):
@@ -135,10 +135,10 @@ def _named_errors(source: str) -> Iterator[None]:
 
 
 def _latest(folder: Path) -> Optional[Path]:
-    """Find the latest checkpoint in a folder, or the only one.
+    """Return the prefix of the latest checkpoint in a folder; None if there is no checkpoint.
 
-    TensorFlow writes the path of the latest checkpoint into a file. The path belongs to the
-     machine of the training, so only its file name is used.
+    TensorFlow writes the path of the latest checkpoint to the file `checkpoint`. Only the file name
+    is used, because the folder may have been moved.
     """
     found = sorted(folder.glob(f"*ckpt*{INDEX}"))
     if len(found) > 1 and (folder / STATE_FILE).is_file():
@@ -148,8 +148,8 @@ def _latest(folder: Path) -> Optional[Path]:
     if len(found) > 1:
         example = found[0].with_suffix("")
         raise ValueError(
-            f"{folder} contains several checkpoints. Give the path of one "
-            f"checkpoint, such as {example}"
+            f"{folder} contains several checkpoints. Give the path of one of "
+            f"them, such as {example}"
         )
     return found[0].with_suffix("") if found else None
 

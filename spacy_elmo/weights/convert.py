@@ -1,4 +1,4 @@
-"""Conversion of weights between formats, and the losses of each conversion."""
+"""Conversion of weights to another format, and checks for what would be lost."""
 
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -13,7 +13,7 @@ from .tensor_file import DTYPES
 
 
 class LossError(ValueError):
-    """Error of a conversion that would lose information and has no `allow_loss`."""
+    """Error for a conversion that would lose information, without `allow_loss`."""
 
     exit_code = 3
 
@@ -33,20 +33,20 @@ def convert(
 ) -> tuple[ModelBundle, list[str]]:
     """Convert a model to another format. If this fails, nothing is written.
 
-    source (Union[str, Path]): The model's path, name or URL.
+    source (Union[str, Path]): The path, name or URL of the model.
     target (Path): The path to write.
-    format (Optional[str]): The name of one of `FORMATS`. Default: chosen by the suffix of the
+    format (Optional[str]): The name of one of `FORMATS`. Default: the format with the suffix of the
         target.
     dtype (str): Type of the biLM's weights on disk: "float32", "float16" or "bfloat16".
-    keep_softmax (bool): Whether to keep softmax and vocabulary. If False, they are left out on
-        purpose and do not count as lost.
+    keep_softmax (bool): Whether to keep softmax and vocabulary. If False, they are not written, and
+        do not count as a loss.
     lang (Optional[str]): Language code of the model. Default: the language in the source.
     provenance (Optional[dict]): Changes to the provenance, as a JSON merge patch (RFC 7386).
-    vectors (Optional[WordVectors]): The word vectors of a CoVe encoder. The source must then be
+    vectors (Optional[WordVectors]): The word vectors of a CoVe encoder. Then the source must be
         the file of its state dict.
-    allow_loss (bool): Write the model even if something is lost.
-    force (bool): Overwrite an existing model.
-    RETURNS (Tuple[ModelBundle, List[str]]): The written model, and descriptions of the losses.
+    allow_loss (bool): Whether to write the model even if the format cannot store a part of it.
+    force (bool): Whether to overwrite an existing model.
+    RETURNS (Tuple[ModelBundle, List[str]]): The written model, and descriptions of what was lost.
     RAISES (LossError): The target format cannot store a part of the model.
     RAISES (ValueError): The source cannot be read, or the format cannot store the model.
     """
@@ -56,7 +56,7 @@ def convert(
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
     if chosen.programs and dtype != "float32":
         raise ValueError(
-            f"{chosen.programs} only read float32: {target} cannot be {dtype}. Use float32, or "
+            f"{chosen.programs} only read float32, so {target} cannot be {dtype}. Use float32, or "
             f"another format"
         )
     _check_room(target, chosen, force)
@@ -85,7 +85,7 @@ def convert(
 
 
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
-    """Choose the format to write, and check that the suffix of the target fits it."""
+    """Return the format to write. Check that the target has a suffix of this format."""
     by_name = {format.name: format for format in FORMATS}
     folders = [format for format in FORMATS if not format.suffixes]
     named = next((format for format in FORMATS if target.suffix in format.suffixes), None)
@@ -108,7 +108,7 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
-    """Raise an error if writing would overwrite something by accident."""
+    """Check that writing would not overwrite other files, or a model without `force`."""
     writes_folder = not format.suffixes
     for path in format.targets(target):
         is_folder = path.is_dir()

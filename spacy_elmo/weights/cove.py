@@ -1,4 +1,4 @@
-"""Reader of CoVe's encoder (McCann et al. 2017): the state dict of its LSTM, and word vectors."""
+"""Reader of CoVe's encoder (McCann et al. 2017), a state dict of an LSTM over word vectors."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters, without_forget_bias
 from .state_dict_file import StateDict, read_state_dict
 
-SECOND = "_hh"  # PyTorch's LSTM has two biases. `FrozenBiLM` stores their sum.
+SECOND = "_hh"  # PyTorch's LSTM has two biases. They are added, because `FrozenBiLM` has one.
 
 
 class WordVectors(NamedTuple):
-    """Word vectors, such as GloVe, that the encoder was trained with.
+    """Word vectors, such as GloVe.
 
     words (Sequence[str]): The words.
-    table (numpy.ndarray): Their vectors. *Shape:* `(n_words, width)`
+    table (numpy.ndarray): The vector of each word. *Shape:* `(n_words, width)`
     """
 
     words: Sequence[str]
@@ -29,10 +29,11 @@ class WordVectors(NamedTuple):
 
 
 def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
-    """Read the encoder of a translation model, a bidirectional LSTM of PyTorch.
+    """Read CoVe's encoder as a biLM. The word vectors become layer 0.
 
-    The state dict has PyTorch's parameter names (`weight_ih_l0`, `weight_ih_l0_reverse`, ...),
-    with or without a prefix. The word vectors become layer 0. Unknown words get zeros.
+    The state dict has the parameter names of PyTorch's bidirectional LSTM (`weight_ih_l0`,
+    `weight_ih_l0_reverse` and so on), with or without a prefix. The vectors of unknown words are
+    zeros.
 
     file (Path): The state dict.
     vectors (WordVectors): The word vectors that the encoder was trained with.
@@ -44,7 +45,7 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
     shape, width = stored.shape("weight_ih_l0"), vectors.table.shape[1]
     if shape is None or shape[1:] != (width,):
         raise ValueError(
-            f"{file}: not an encoder of CoVe over vectors of width {width}: the shape of "
+            f"{file}: not an encoder of CoVe for vectors of width {width}: the shape of "
             f"'weight_ih_l0' is {shape}. Give its state dict, and the vectors of its training"
         )
     config = BiLMConfig(
@@ -73,7 +74,7 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
 
 
 def _without_prefix(stored: StateDict) -> StateDict:
-    """Remove a common prefix from the names of the LSTM's parameters."""
+    """Remove the prefix of the LSTM's parameters from all names."""
     first = next((name for name in stored if name.endswith("weight_ih_l0")), "")
     prefix = first.removesuffix("weight_ih_l0")
     tensors = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}

@@ -1,10 +1,10 @@
 """Resumable download of one file over HTTP.
 
-Models have up to several hundred megabytes. A connection may break before the end, and the file on
-the server may change between two attempts. So the bytes go to `NAME.part`, and `NAME.part.version`
-stores the ETag or date of the file on the server. The next attempt asks for the remaining bytes
-with `If-Range`: if the file has changed, the server sends it from the start. A file gets its final
-name only after its size and checksum were compared and it could be opened.
+Models have up to several hundred megabytes. A connection may break, and the file on the server may
+change between two attempts. So the bytes are written to `NAME.part`, and the ETag or date of the
+file to `NAME.part.version`. The next attempt requests the remaining bytes with `If-Range`: if the
+file has changed, the server sends it from the start. A file gets its final name after a check of
+its size and checksum, and only if it can be opened.
 
 Invariant: the version is written before the first byte. So a `.part` without a version is a file
 of the user, and is never overwritten.
@@ -36,13 +36,13 @@ TEMPORARY = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a r
 
 
 class DownloadError(OSError):
-    """Error of a failed download, or of a downloaded file with wrong content."""
+    """Error for a failed download, or a downloaded file with wrong content."""
 
     exit_code = 4
 
 
 class _BrokenOff(Exception):
-    """Error after which another attempt can succeed."""
+    """Error of an attempt. The next attempt may succeed."""
 
 
 _ANOTHER_ATTEMPT = (
@@ -54,14 +54,14 @@ _ANOTHER_ATTEMPT = (
 
 
 def download(file: PublishedFile, target: Path) -> None:
-    """Download a file.
+    """Download a file, or resume its download.
 
-    The file gets its final name when it is complete, has the right checksum and can be opened. An
-    interrupted download stays beside `target` as `.part`. The next call resumes it if the file on
-    the server is unchanged.
+    The file gets its final name when it is complete, has the right checksum and can be opened.
+    Until then, its name has the suffix `.part`. After an interruption, the next call resumes if the
+    file on the server is unchanged.
 
     file (PublishedFile): The file.
-    target (Path): The path to write; its folder is created if necessary.
+    target (Path): The path to write. Missing folders are created.
     RAISES (DownloadError): The download failed, or the file has the wrong size or checksum.
     RAISES (OSError): The file cannot be written.
     RAISES (ValueError): A file that spacy-elmo did not write has the name of the `.part`.
@@ -87,17 +87,17 @@ def check(file: PublishedFile, path: Path) -> None:
     """Check size and checksum of a downloaded file, and that it can be opened.
 
     file (PublishedFile): The expected file.
-    path (Path): Its path on disk.
+    path (Path): The downloaded file.
     RAISES (ValueError): Size or checksum is wrong, or the file cannot be opened.
     """
     size = path.stat().st_size
     if file.size is not None and size != file.size:
-        raise ValueError(f"{path} has {size:,} bytes, it should have {file.size:,}")
+        raise ValueError(f"{path} has {size:,} bytes, but should have {file.size:,}")
     md5 = None if file.md5 is None else checksum(path, "md5")
     if md5 != file.md5:
-        raise ValueError(f"{path} has the MD5 {md5}, it should be {file.md5}")
+        raise ValueError(f"{path} has the MD5 {md5}, but should have {file.md5}")
     suffix = Path(file.name).suffix
-    with named_errors(f"{path} is no {suffix} file", Exception):
+    with named_errors(f"{path} is not a {suffix} file", Exception):
         _open(path, suffix)
 
 
@@ -123,12 +123,12 @@ class _Part:
 
     @property
     def size(self) -> int:
-        """Number of bytes that are kept; 0 if the version is not known."""
+        """Number of bytes that can be kept; 0 if their version is unknown."""
         is_known = self.path.is_file() and self.version_path.stat().st_size
         return self.path.stat().st_size if is_known else 0
 
     def start(self, reply: requests.Response) -> None:
-        """Delete the bytes that arrived, and store the version that a response names."""
+        """Delete all bytes, and store the version (ETag or date) in the header of a response."""
         self.delete()
         # A weak ETag does not guarantee identical bytes. RFC 9110 forbids weak ETags in If-Range.
         etag = reply.headers.get("ETag", "W/")
@@ -143,7 +143,7 @@ class _Part:
 
 
 def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any) -> None:
-    """Repeat requests until the file is complete, or until several requests bring no new bytes."""
+    """Repeat requests until the file is complete, or several requests return no new bytes."""
     failures, furthest, was_reached = 0, part.size, False
     while True:
         try:
@@ -159,16 +159,16 @@ def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any
         failures = 0 if size > furthest else failures + 1
         furthest = max(size, furthest)
         if failures >= (ATTEMPTS if was_reached else ATTEMPTS_TO_REACH):
-            kept = f". Run the same command to resume after the {size:,} bytes that arrived"
+            kept = f". Run the same command again to resume after {size:,} bytes"
             raise DownloadError(
                 f"{file.url} cannot be {'fetched' if was_reached else 'reached'}: "
                 f"{_short(reason)}{kept if size else ''}"
-            ) from None  # The earlier attempts failed with the same error.
+            ) from None  # The error of the last attempt is in the message.
         time.sleep(PAUSE * 2 ** max(0, failures - 1))
 
 
 def _short(error: Exception) -> str:
-    """Return the cause of an error of `requests`, without the name of the connection object."""
+    """Return the cause of an error of `requests`, without the `repr` of the connection."""
     cause = str((getattr(error.args[0], "reason", None) if error.args else None) or error)
     return cause.partition("): ")[2] or cause
 
@@ -191,17 +191,18 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
     encoding = reply.headers.get("Content-Encoding") or "identity"
     if encoding != "identity":
         raise DownloadError(
-            f"{file.url} is sent compressed (Content-Encoding: {encoding}), against our request"
+            f"{file.url}: the server sends it compressed (Content-Encoding: {encoding}), although "
+            f"the request forbids it"
         )
     resumes = reply.status_code == 206
     if reply.status_code == 416:  # All bytes are already in the `.part`.
         if reply.headers.get("Content-Range", "") == f"bytes */{part.size}":
             return
         part.delete()
-        raise _BrokenOff("the file on the server is shorter than the part that arrived")
+        raise _BrokenOff("the file on the server is shorter than the downloaded part")
     if resumes and not reply.headers.get("Content-Range", "").startswith(f"bytes {part.size}-"):
         part.delete()
-        raise _BrokenOff("the server sent other bytes than requested")
+        raise _BrokenOff("the server sent other bytes than were requested")
     if not resumes:
         part.start(reply)
     have = part.size if resumes else 0
@@ -248,7 +249,7 @@ def _check_total(total: int, have: int, file: PublishedFile, max_bytes: int, par
     free = shutil.disk_usage(part.path.parent).free
     if total - have > free:
         raise OSError(
-            f"{part.path.parent}: the download needs {total - have:,} bytes, {free:,} are free"
+            f"{part.path.parent}: the download needs {total - have:,} bytes, but {free:,} are free"
         )
 
 

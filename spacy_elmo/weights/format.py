@@ -1,4 +1,4 @@
-"""Base class of the formats in which models are stored."""
+"""Base class of the formats of models."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -15,12 +15,12 @@ from .tensor_file import rounded
 class Format(ABC):
     """Model on disk. Each subclass implements one format.
 
-    name (str): The format's name for users.
-    suffixes (Tuple[str, ...]): Suffixes of its files; empty if it is a folder.
+    name (str): Name of the format.
+    suffixes (Tuple[str, ...]): Suffixes of files; empty if the format is a folder.
     marker (str): Name of a file that every folder of this format contains.
-    written (FrozenSet[str]): Names of all files that `write` creates in a folder.
+    written (FrozenSet[str]): Names of all files that `write` can create in a folder.
     contents (str): Description of the content of a folder, for error messages.
-    programs (str): Other programs that read the format. If not empty, weights are float32.
+    programs (str): Other programs that read the format. They need weights in float32.
     keeps_alignment (bool): Whether the format can store the alignment matrix.
     path (Path): The path of the model.
     """
@@ -37,11 +37,11 @@ class Format(ABC):
     @classmethod
     @abstractmethod
     def find(cls, path: File) -> Optional["Format"]:
-        """Find a model of this format.
+        """Find a model of this format at a path.
 
         path (Union[Path, zipfile.Path]): A file, a folder, a folder in an archive, or a prefix of
             file names.
-        RETURNS (Optional[Format]): The model; None if the path has another format.
+        RETURNS (Optional[Format]): The model; None if there is no model of this format.
         RAISES (ValueError): There are several models, or a file is missing.
         """
 
@@ -60,7 +60,7 @@ class Format(ABC):
         """Return the files of the model, the weights first."""
 
     def dtype(self) -> Optional[str]:
-        """Return the type of the weights on disk; None if the format cannot tell."""
+        """Return the type of the weights on disk; None if it is unknown."""
         return None
 
     @classmethod
@@ -68,15 +68,15 @@ class Format(ABC):
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         """Write a model. If this fails, nothing is written.
 
-        bundle (ModelBundle): The model. Everything that `losses` lists is left out.
-        target (Path): The file or folder; its parent exists.
+        bundle (ModelBundle): The model. Everything that `losses` lists is omitted.
+        target (Path): The file or folder. Its parent must exist.
         dtype (str): Type of the biLM's weights on disk, one of `DTYPES`.
         RAISES (ValueError): The format cannot store the model.
         """
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
-        """Return the paths that `write` creates: the target, and files beside it."""
+        """Return all paths that `write` may create, including the target."""
         return [target]
 
     @classmethod
@@ -89,7 +89,7 @@ class Format(ABC):
     def check(cls, bundle: ModelBundle) -> None:
         """Check that the format can store a model.
 
-        RAISES (ValueError): The format cannot store the model, or a setting is missing.
+        RAISES (ValueError): The format cannot store the model, or needs a setting.
         """
 
     @classmethod
@@ -99,22 +99,22 @@ class Format(ABC):
 
     @classmethod
     def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return a weight as it is after writing and reading.
+        """Return the value that a weight has after writing and reading.
 
-        name (str): Its name.
-        weight (numpy.ndarray): Its value.
+        name (str): Name of the weight.
+        weight (numpy.ndarray): The value before.
         dtype (str): Type of the biLM's weights on disk.
-        RETURNS (numpy.ndarray): The value after writing and reading, in float32.
+        RETURNS (numpy.ndarray): The value after, in float32.
         """
         return rounded(weight, dtype)
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
-        """List everything that the format cannot store.
+        """List everything of a model that is lost if it is written in this format.
 
         bundle (ModelBundle): The model.
         dtype (str): Type of the biLM's weights on disk.
-        RETURNS (List[str]): Descriptions of the losses.
+        RETURNS (List[str]): Descriptions, such as "the alignment matrix".
         """
         lost = list(bundle.extras)
         if bundle.prediction is not None and not cls.has_room(bundle.prediction[0]):

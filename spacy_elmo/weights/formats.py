@@ -1,4 +1,4 @@
-"""Functions that find the format of a model, and read or describe it."""
+"""List of all formats, and functions that read or describe a model of any format."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ from .pipeline_folder import PipelineFolder
 from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
 
-# Suffixes of archives that cannot be read.
+# Suffixes of archives that are not supported.
 PACKED = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz|7z|rar)$", re.IGNORECASE)
 _ORIGIN = ("name", "urls", "licence")
 # The order matters: the first format whose `find` returns a model reads it.
@@ -28,13 +28,12 @@ READ_ONLY: list[type[Format]] = [Checkpoint]
 def read_model(
     source: Union[str, Path], *, weights_only: bool = False, softmax: bool = True
 ) -> tuple[Format, ModelBundle]:
-    """Read a model of any format. Other components of a pipeline are not read.
+    """Read a model of any format. Of a pipeline, read only the pipe `elmo`.
 
-    source (Union[str, Path]): The model's path, name or URL; see `locate`.
+    source (Union[str, Path]): The path, name or URL of the model; see `locate`.
     weights_only (bool): Whether to read only the biLM.
     softmax (bool): Whether to read the softmax and its vocabulary.
-    RETURNS (Tuple[Format, ModelBundle]): The model on disk, and its content. Weights in an archive
-        cannot be read again later.
+    RETURNS (Tuple[Format, ModelBundle]): The model on disk, and its content.
     RAISES (ValueError): There is no such model, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """
@@ -55,7 +54,7 @@ def read_model(
                 )
             if PACKED.search(path.name):
                 raise ValueError(
-                    f"{path} is an archive, and only zip archives can be read. Unpack it, and "
+                    f"{path} is an archive, but only zip archives can be read. Unpack it, and "
                     f"give the path of the folder"
                 )
             raise ValueError(
@@ -65,7 +64,7 @@ def read_model(
         stored.path = path
         bundle = stored.read(weights_only=weights_only, softmax=softmax)
     if bundle.missing == VOCABULARY_FILE:
-        bundle.extras.append(f"the softmax, which has no {VOCABULARY_FILE} beside it")
+        bundle.extras.append(f"the softmax, because its {VOCABULARY_FILE} is missing")
     if named is not None:
         bundle.lang = named.lang or bundle.lang
         known = named.description
@@ -77,18 +76,18 @@ def read_model(
 
 
 def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundle:
-    """Return the bundle of `read_model`, with or without the softmax."""
+    """Read the content of a model of any format. See `read_model`."""
     return read_model(source, softmax=softmax)[1]
 
 
 def describe(source: Union[str, Path]) -> dict[str, Any]:
     """Describe a model.
 
-    Published models are not downloaded. Without the files in the cache, the description is short.
+    A published model that is not in the cache is not downloaded. Then the description is short.
 
-    source (Union[str, Path]): The model's path, name or URL.
+    source (Union[str, Path]): The path, name or URL of the model.
     RETURNS (dict): Path, format, language, sizes, number of parameters and more, as JSON. The
-        checksum of the weights does not depend on the format.
+        checksum of the weights is the same in all formats.
     RAISES (ValueError): The model cannot be read.
     RAISES (OSError): The model cannot be downloaded.
     """

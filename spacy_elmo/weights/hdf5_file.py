@@ -1,4 +1,4 @@
-"""Reader of HDF5 files from untrusted sources."""
+"""Safe reader of HDF5 files from untrusted sources."""
 
 import math
 import zlib
@@ -16,8 +16,8 @@ from .archives import Readable, opened
 from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 _GZIP = h5py.h5z.FILTER_DEFLATE
-# Only these filters are safe, because the unpacked size of each chunk can be checked. HDF5 would
-# load a plugin for some other filters.
+# With these filters, the unpacked size of each chunk can be checked. Other filters are refused. For
+# some of them, HDF5 would load a plugin.
 _FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
@@ -25,7 +25,7 @@ _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 class HDF5Arrays(dict[str, h5py.Dataset]):
     """Datasets of an open file by name. Implements `StoredArrays`.
 
-    Soft and external links are not followed.
+    Soft and external links are ignored.
 
     file (h5py.File): The file.
     source (str): Name of the file in error messages.
@@ -43,11 +43,11 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
         claimed = sum(number * size for number, size in chunks)
         if claimed > largest_unpacked(n_bytes):
             raise ValueError(
-                f"{source}: claims to contain {claimed:,} bytes in a file of {n_bytes:,}"
+                f"{source}: claims to contain {claimed:,} bytes, but the file has {n_bytes:,}"
             )
         n_chunks = sum(number for number, _ in chunks)
         if n_chunks > MAX_CHUNKS:
-            raise ValueError(f"{source}: {n_chunks:,} chunks, at most {MAX_CHUNKS:,} are allowed")
+            raise ValueError(f"{source}: {n_chunks:,} chunks, but at most {MAX_CHUNKS:,} allowed")
 
     def shape(self, name: str) -> Optional[tuple[int, ...]]:
         """Return the shape of a dataset; None if it does not exist."""
@@ -65,14 +65,14 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
         return tuple(dataset.shape)
 
     def read(self, name: str) -> np.ndarray:
-        """Read a dataset in float32."""
+        """Return a dataset, converted to float32."""
         with _readable(self.source), np.errstate(over="ignore"):
             if _GZIP in _filters(self[name]):
                 _check_chunks(self[name])
             return np.asarray(self[name][()], dtype="float32")
 
     def dtypes(self) -> set[str]:
-        """Return the types of all floating point datasets."""
+        """Return the types of all datasets of floats."""
         return {str(dataset.dtype) for dataset in self.values() if _has_floats(dataset)}
 
     def attribute(self, name: str) -> Optional[str]:
@@ -111,7 +111,7 @@ def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
 
 
 def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Yield the name of every dataset, and the dataset."""
+    """Yield the name and the object of each dataset in all groups."""
     n_entries = 0
     waiting: list[tuple[tuple[bytes, ...], h5py.h5g.GroupID]] = [((), file["/"].id)]
     while waiting:
@@ -143,9 +143,9 @@ def _is_elsewhere(dataset: h5py.Dataset) -> bool:
 
 
 def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
-    """Return the number of chunks, and the unpacked size of a chunk in bytes.
+    """Return the number of chunks of a dataset, and the unpacked size of a chunk in bytes.
 
-    A dataset in another file has no chunks, because that file is not opened.
+    The result is (0, 0) for a dataset in another file, because this file is not opened.
     """
     if _is_elsewhere(dataset) or dataset.shape is None:
         return 0, 0
@@ -156,7 +156,7 @@ def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
 
 
 def _check_chunks(dataset: h5py.Dataset) -> None:
-    """Check that no chunk unpacks to more than its declared size. HDF5 checks it too late."""
+    """Check that no chunk unpacks to more than its declared size. HDF5 itself checks too late."""
     _, chunk_bytes = _chunks(dataset)
     for i in range(dataset.id.get_num_chunks()):
         chunk = dataset.id.get_chunk_info(i).chunk_offset

@@ -1,7 +1,7 @@
-"""Layouts: which arrays a weights file contains, and how they become parameters.
+"""Layouts: the arrays of a weights file, and their conversion to parameters.
 
-A format describes its file once, as a list of `Entry`. `read_parameters` reads with this list and
-`stored_arrays` writes with it, so reading and writing always agree.
+A format describes its file once, as a list of `Entry`. Both `read_parameters` and `stored_arrays`
+use this list, so reading and writing always agree.
 """
 
 import os
@@ -30,9 +30,9 @@ class Entry:
 
     name (str): Name of the array in the file.
     shape (Tuple[int, ...]): Shape of the array in the file.
-    parameters (Tuple[str, ...]): Names of the BiLM parameters.
-    to_parameters (Callable): Converts the array to these parameters.
-    to_stored (Callable): Converts these parameters to the array.
+    parameters (Tuple[str, ...]): Names of the parameters.
+    to_parameters (Callable): Converts the array to the parameters.
+    to_stored (Callable): Converts the parameters to the array.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Entry:
 
 
 class StoredArrays(Protocol):
-    """Protocol for readers of a weights file.
+    """Protocol of an open weights file.
 
-    kind (str): The file's term for an array, such as "dataset".
+    kind (str): Name of an array in this format, such as "dataset", for error messages.
     source (str): Name of the file in error messages.
     """
 
@@ -71,15 +71,15 @@ def read_parameters(
     sizes_from: str,
     accounted: tuple[str, ...] = ("",),
 ) -> dict[str, np.ndarray]:
-    """Read every array of a layout.
+    """Read the parameters of a model from the arrays of a layout.
 
     layout (Iterable[Entry]): The expected arrays.
     stored (StoredArrays): The file.
-    sizes_from (str): Where the sizes come from, for error messages.
-    accounted (Tuple[str, ...]): Name prefixes. An array with one of these prefixes must be in the
-        layout, so an extra layer is an error. Other arrays are ignored.
-    RETURNS (Dict[str, numpy.ndarray]): The parameters, in float16 if the file has float16, else in
-        float32.
+    sizes_from (str): The source of the sizes, for error messages: "according to SIZES_FROM".
+    accounted (Tuple[str, ...]): Prefixes of names. An array that is not in the layout is an error
+        if its name has one of these prefixes, and is ignored otherwise. Default: an error.
+    RETURNS (Dict[str, numpy.ndarray]): The parameters, in float16 if the file has float16,
+        otherwise in float32.
     RAISES (ValueError): An array is missing or unexpected, has another shape, or is not finite.
     """
     entries = {entry.name: entry for entry in layout}
@@ -95,14 +95,19 @@ def read_parameters(
         what = f"{stored.source}: {stored.kind} '{entry.name}'"
         shape = stored.shape(entry.name)
         if shape is None:
-            raise ValueError(f"{what} is missing. By {sizes_from}, its shape is {entry.shape}")
+            raise ValueError(
+                f"{what} is missing. According to {sizes_from}, its shape is {entry.shape}"
+            )
         if shape != entry.shape:
             raise ValueError(
-                f"{what} has shape {shortened(shape)}. By {sizes_from}, it should be {entry.shape}"
+                f"{what} has shape {shortened(shape)}. According to {sizes_from}, it should be "
+                f"{entry.shape}"
             )
         values = stored.read(entry.name)
         if not np.isfinite(values).all():
-            raise ValueError(f"{what} contains values that are not finite: the file is broken")
+            raise ValueError(
+                f"{what} contains values that are not finite. The file is broken: copy it again"
+            )
         for name, array in zip(entry.parameters, entry.to_parameters(values)):
             dtype = "float16" if array.dtype == "float16" else "float32"
             parameters[name] = np.ascontiguousarray(array, dtype=dtype)
@@ -112,7 +117,7 @@ def read_parameters(
 def stored_arrays(
     layout: Iterable[Entry], parameters: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield every array of a layout for writing.
+    """Convert parameters to the arrays of a layout, and yield each array.
 
     layout (Iterable[Entry]): The arrays of the file.
     parameters (Mapping[str, numpy.ndarray]): The parameters of a BiLM.
@@ -134,9 +139,8 @@ def plain(
     name (str): Name of the array in the file.
     shape (Tuple[int, ...]): Shape of the array in the file.
     parameter (str): Name of the parameter.
-    convert (Callable): Converts the array to the parameter, and back. It must be its own inverse,
-        such as `numpy.transpose`.
-    RETURNS (Entry): The entry.
+    convert (Callable): Converts the array to the parameter, and the parameter to the array. It must
+        be its own inverse, such as `numpy.transpose`. Default: no conversion.
     """
     return Entry(
         name, shape, (parameter,), lambda values: [convert(values)], lambda arrays: convert(*arrays)
@@ -144,16 +148,17 @@ def plain(
 
 
 def without_forget_bias(values: np.ndarray) -> np.ndarray:
-    """Convert the bias of PyTorch's LSTM to the bias that `FrozenBiLM` stores.
+    """Convert the bias of PyTorch's LSTM to the bias of `FrozenBiLM`.
 
-    PyTorch's bias of the forget gate includes `FORGET_BIAS`. `FrozenBiLM` adds it when it runs.
+    The bias of `FrozenBiLM` has another order of gates, and does not include `FORGET_BIAS`, which
+    is added when the model runs.
     """
     i, j, f, o = np.split(swapped_gates(values), 4)
     return np.concatenate([i, j, f - np.float32(FORGET_BIAS), o])
 
 
 def with_forget_bias(bias: np.ndarray) -> np.ndarray:
-    """Undo `without_forget_bias`."""
+    """Convert the bias of `FrozenBiLM` to the bias of PyTorch's LSTM."""
     i, j, f, o = np.split(bias, 4)
     return np.asarray(swapped_gates(np.concatenate([i, j, f + np.float32(FORGET_BIAS), o])))
 
@@ -166,14 +171,13 @@ def build(
     source: File,
     read: Optional[Callable[[], dict[str, np.ndarray]]] = None,
 ) -> FrozenBiLM:
-    """Make a model from its parts.
+    """Make a `FrozenBiLM` from its parts. Its provenance contains the name of the source.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): The vocabularies of the token encoder.
     parameters (Dict[str, numpy.ndarray]): All parameters, with the right shapes.
-    source (Union[Path, zipfile.Path]): The file or folder of the parameters, for error messages.
-    read (Optional[Callable]): Function that reads the parameters again.
-    RETURNS (FrozenBiLM): The model.
+    source (Union[Path, zipfile.Path]): The file or folder of the parameters.
+    read (Optional[Callable]): Reads the parameters again, see `reread`.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
     provenance = {"source": source.name}
@@ -185,8 +189,8 @@ def open_files(*files: File) -> list[OpenedFile]:
     """Open the files of a model, so that `reread` can read them again.
 
     files (Union[Path, zipfile.Path]): The files.
-    RETURNS (List[OpenedFile]): The open files. The list is empty if a file is in an archive or
-        cannot be opened, and on Windows, where `OpenedFile` does not work.
+    RETURNS (List[OpenedFile]): The open files; empty if a file is in an archive or cannot be
+        opened, or on Windows, where `OpenedFile` does not work.
     """
     paths = [file for file in files if isinstance(file, Path) and file.is_file()]
     if len(paths) < len(files) or not hasattr(os, "preadv"):
@@ -200,12 +204,12 @@ def open_files(*files: File) -> list[OpenedFile]:
 def reread(
     files: list[OpenedFile], read: Callable[..., dict[str, np.ndarray]]
 ) -> Optional[Callable[[], dict[str, np.ndarray]]]:
-    """Return a function that reads the parameters of a model again.
+    """Return a function that reads the parameters of a model again from its open files.
 
     files (List[OpenedFile]): The result of `open_files`.
-    read (Callable): Reads the parameters from the open files.
-    RETURNS (Optional[Callable]): The function; None if the files cannot be read again or were
-        replaced.
+    read (Callable): Reads the parameters from open files.
+    RETURNS (Optional[Callable]): The function. It checks that the files are unchanged. None if
+        there are no open files, or a file was replaced.
     """
     if not files or not all(file.is_at_its_path() for file in files):
         return None

@@ -44,7 +44,7 @@ PROVENANCE = "spacy_elmo_provenance"
 CHARACTERS = "char_emb_layer.embedding.weight"
 WORDS = "word_emb_layer.embedding.weight"
 
-# Keys of each size in the configuration file.
+# Key path of each size in the configuration file.
 PLACES = {
     "lstm_dim": ("encoder", "dim"),
     **under("encoder", "projection_dim", "n_layers", "cell_clip", "proj_clip"),
@@ -53,10 +53,10 @@ PLACES = {
     "char_embed_dim": ("token_embedder", "char_dim"),
     **under("token_embedder", "max_characters_per_token"),
 }
-# The only supported `name` of each section.
+# Supported `name` of each section.
 _KINDS = {"encoder": "elmo", "token_embedder": "cnn"}
-# All published models have these sizes. Their archives name a configuration file, but do not
-# contain it.
+# Sizes of all published models. Their archives do not contain the configuration file that they
+# refer to.
 PUBLIC_SIZES: dict[str, Any] = {
     "lstm_dim": 4096,
     "projection_dim": 512,
@@ -89,7 +89,7 @@ class ManyLangs(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["ManyLangs"]:
-        """Find a model. The path is its folder, or one of its state dicts."""
+        """Find a model by its folder, or by one of its state dicts."""
         names = (ENCODER_FILE, TOKEN_ENCODER_FILE)
         if path.name in names and path.is_file():
             return cls(path.parent)  # type: ignore[arg-type]
@@ -138,13 +138,13 @@ class ManyLangs(Format):
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
-        """Check that the format can store the model's sizes and vocabularies."""
+        """Check that the format can store the sizes and vocabularies of the model."""
         to_sizes(bundle.bilm.config)
         _dictionaries(bundle.bilm)
 
     @classmethod
     def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return a weight as it is after writing and reading. Forget biases are stored plus 1."""
+        """Return the value of a weight after writing and reading. 1 is added to forget biases."""
         exact = rounded(weight, dtype)
         if name.startswith("stacks.") and name.endswith(".bias"):
             return without_forget_bias(with_forget_bias(exact))
@@ -165,8 +165,8 @@ class ManyLangs(Format):
             ):
                 arrays = stored_arrays(layout, parameters)
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
-                # `full_disk` finds the error of a full disk only if PyTorch writes to an open
-                # file.
+                # If PyTorch writes to an open file, `full_disk` can find the error of a full
+                # disk.
                 with (folder / file).open("wb") as opened:
                     torch.save(tensors, opened)
             for name, content in dictionaries.items():
@@ -177,10 +177,8 @@ class ManyLangs(Format):
 
 
 def to_sizes(config: BiLMConfig) -> dict[str, Any]:
-    """Return the content of an ELMoForManyLangs configuration file.
+    """Return the content of ELMoForManyLangs' configuration file, as JSON.
 
-    config (BiLMConfig): The sizes.
-    RETURNS (dict): All entries that ELMoForManyLangs reads, as JSON.
     RAISES (ValueError): The format cannot store the model.
     """
     lacks = {
@@ -202,7 +200,7 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
 
 
 def _dictionaries(bilm: FrozenBiLM) -> dict[str, str]:
-    """Return the content of each `.dic` file by its name."""
+    """Return the content of the `.dic` files, by file name."""
     named = zip(("char.dic", "word.dic"), bilm.vocabularies)
     return {name: dic_content(words, name) for name, words in named if words is not None}
 
@@ -212,16 +210,16 @@ def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]
 
 
 def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Read the sizes. Return them, and where they were found.
+    """Read the sizes. Return them, and their source for error messages.
 
-    The settings name a configuration file (`config_path`) on the machine of the training. Only the
-    model's folder is searched for this file. If the folder does not contain it, the published
-    sizes are used.
+    `config_path` in the settings is the path of a configuration file on the machine that trained
+    the model. A file of this name is searched in the model's folder. If it is not there, the sizes
+    of the published models are used.
     """
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
         raise ValueError(f"{folder / CONFIG_FILE}: 'config_path' is missing")
-    path = PureWindowsPath(named)  # A Windows path splits at both kinds of slashes.
+    path = PureWindowsPath(named)  # It splits at slashes and at backslashes.
     names = [path.name, f"configs/{path.name}"] if path.name else []
     if not path.anchor and ".." not in path.parts:
         names.insert(0, path.as_posix())
@@ -230,7 +228,7 @@ def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any],
             content = read_object(folder / name)
             with named_errors(folder / name):
                 return _sizes_in(content), str(folder / name)
-    missing = f"{shortened(named)} is not in {folder}. If you have the file, copy it there"
+    missing = f"{shortened(named)} is not in {folder}; if you have the file, copy it there"
     return PUBLIC_SIZES, f"the published sizes ({missing})"
 
 
@@ -248,12 +246,12 @@ def _sizes_in(content: dict[str, Any]) -> dict[str, Any]:
 def _is_file(path: File) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # The name is not valid on this system.
+    except (OSError, ValueError):  # This system does not allow the name.
         return False
 
 
 def _config(sizes: dict[str, Any], token_encoder: StateDict, encoder: StateDict) -> BiLMConfig:
-    """Make the config. The sizes of the vocabularies come from the tensors."""
+    """Make the config from the sizes in the file, and the sizes of vocabularies in the tensors."""
     clips = {name: sizes[name] or None for name in ("cell_clip", "proj_clip")}
     has_characters, has_words = sizes["char_embed_dim"] != 0, sizes["word_embed_dim"] != 0
     rows = {"n_characters": _n_rows(token_encoder, CHARACTERS)} if has_characters else NO_CHARACTERS
@@ -301,10 +299,10 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
 
 
 def _highway_halves(values: np.ndarray) -> Arrays:
-    """Split a highway layer, and negate the gate.
+    """Split the parameter of a highway layer into transformation and gate, and negate the gate.
 
-    ELMoForManyLangs' gate weights the input, bilm-tf's gate the transformed input. The sign
-    changes, because 1 - sigmoid(x) = sigmoid(-x).
+    ELMoForManyLangs multiplies the input by the gate, bilm-tf the transformed input. So bilm-tf's
+    gate is 1 - sigmoid(x) = sigmoid(-x).
     """
     nonlinear, gate = np.split(values, 2)
     return [nonlinear, -gate]

@@ -1,6 +1,6 @@
-"""Reader of the softmax that ELMoForManyLangs' training can save as `classifier.pkl`.
+"""Reader of `classifier.pkl`, the softmax that ELMoForManyLangs' training can save.
 
-There are three kinds of softmax. Each is converted to a full softmax.
+ELMoForManyLangs has three kinds of softmax. Each is converted to a full softmax.
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ KINDS = {
 
 
 def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
-    """Read a `classifier.pkl`.
+    """Read the softmax in `classifier.pkl`, and its words in `word.dic`.
 
     A CNN softmax (Jozefowicz et al. 2016, section 3.2) has no bias. It computes the vector of a
-    word from its characters and a correction: `e_w = CNN(w) + M corr_w`. For the unknown word, a
-    separate column replaces `CNN(w)`.
+    word from its characters and a correction: `e_w = CNN(w) + M corr_w`. For unknown words, a
+    parameter replaces `CNN(w)`.
 
-    folder (Union[Path, zipfile.Path]): The model's folder, with `word.dic`.
+    folder (Union[Path, zipfile.Path]): The folder of the model.
     bilm (FrozenBiLM): The model.
     RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     RAISES (ValueError): The file is not a classifier, or does not belong to the model.
@@ -49,7 +49,7 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
     words = read_dic(words_of, shape[0] if shape else 0, f"'{table}' in {file}")
     missing = [word for word in THEIR_SPECIAL if word not in words]
     if missing:
-        raise ValueError(f"{words_of}: {', '.join(missing)} missing. Is it another model's file?")
+        raise ValueError(f"{words_of}: {', '.join(missing)} missing. Use the file of this model")
     chosen = [words[word] for word in THEIR_SPECIAL]
     others = [i for i, word in enumerate(words.strings) if word not in (None, PADDING)]
     chosen += [i for i in others if i not in chosen[: len(SPECIAL)]]
@@ -62,7 +62,7 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
 def _rows(
     stored: StateDict, kind: str, bilm: FrozenBiLM, words: InputVocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return weight and bias, with one row per id of `word.dic`."""
+    """Compute the weight and bias of the full softmax, with one row per id of `word.dic`."""
     n_words, width = len(words), bilm.config.projection_dim
     if kind != "cnn_softmax":
         of_bias = (n_words, 1) if kind == "sampled_softmax" else (n_words,)
@@ -72,7 +72,7 @@ def _rows(
     dim = shape[1] if len(shape) == 2 else 0
     sizes = {"M": (width, dim), "corr.weight": (n_words, dim), "oov_column": (width, 1)}
     to_width, correction, unknown = _read(stored, sizes)
-    # Without the cache, because a whole vocabulary would push out all other tokens.
+    # Disable the cache, because a whole vocabulary would replace all other tokens in it.
     weight = bilm.replace(cache=0).token_vectors([word or "" for word in words.strings])
     weight[words[THEIR_SPECIAL[2]]] = unknown[:, 0]
     return weight + correction @ to_width.T, np.zeros(n_words, dtype="float32")

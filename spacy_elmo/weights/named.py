@@ -1,4 +1,4 @@
-"""Published models: their names, URLs and licences, and the cache of downloads."""
+"""Published models: names, URLs and licenses, and the cache of downloads."""
 
 import difflib
 import hashlib
@@ -31,13 +31,13 @@ _GERMAN_FILES = (
 )
 _MANYLANGS = "http://vectors.nlpl.eu/repository/11/{}.zip"
 
-# github.com/allenai/allennlp/issues/1462: AllenNLP puts no restriction on the models.
+# Source: github.com/allenai/allennlp/issues/1462.
 _ALLENNLP_LICENCE = "no restriction by AllenNLP (their code: Apache-2.0)"
-# The license is stated in github.com/HIT-SCIR/ELMoForManyLangs/issues/64.
+# Source: github.com/HIT-SCIR/ELMoForManyLangs/issues/64.
 _MANYLANGS_LICENCE = "MIT"
 
-# Languages of ELMoForManyLangs in the order of their numbers, which start at 136. The table in the
-# README of ELMoForManyLangs confuses Dutch and Bokmål. This order is right.
+# Languages of ELMoForManyLangs, in the order of the numbers in their URLs, which start at 136. The
+# README of ELMoForManyLangs swaps Dutch and Bokmål. The order here is right.
 _MANYLANGS_LANGUAGES = (
     "ar bg ca cs cu da de el en es et eu fa fi fr ga gl grc he hi hr hu id it ja ko la lv nl nb nn "
     "pl pt ro ru sk sl sv tr ug uk ur vi zh"
@@ -46,12 +46,12 @@ _MANYLANGS_LANGUAGES = (
 
 @dataclass(frozen=True)
 class NamedModel:
-    """Published model, or a model known only by its URL.
+    """Published model, or the model at a URL that the user gives.
 
     name (str): Name in spacy-elmo, or the URL.
     format (str): "allennlp" or "manylangs"; "" for a URL.
     lang (str): Language code, as in spaCy and Universal Dependencies; "" for a URL.
-    licence (str): License of the published weights; "" for a URL.
+    licence (str): License of the weights; "" for a URL.
     files (Tuple[PublishedFile, ...]): Files of the model, the weights last.
     n_weights (int): Number of weights; 0 if unknown.
     """
@@ -65,7 +65,7 @@ class NamedModel:
 
     @property
     def size(self) -> int:
-        """Size in bytes of the cached files, else an estimate for the weights; 0 if unknown."""
+        """Size in bytes of the cached files, or an estimate without them; 0 if unknown."""
         if self.is_cached:
             return sum(path.stat().st_size for path in self.paths)
         return 4 * self.n_weights
@@ -77,7 +77,7 @@ class NamedModel:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Everything that is known without a download, as JSON."""
+        """Description of the model that needs no download, as JSON."""
         urls = {"urls": [file.url for file in self.files]}
         if not self.is_published:
             return urls
@@ -92,7 +92,7 @@ class NamedModel:
 
     @property
     def paths(self) -> list[Path]:
-        """Paths of the model's files in the cache. The files need not exist."""
+        """Paths of all files of the model in the cache. The files need not exist."""
         return [_in_folder(self.folder, file) for file in self.files]
 
     @property
@@ -134,18 +134,17 @@ NAMED = {
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
-    """Return the path of a model. Download a published model that is not in the cache.
+    """Return the path of a model. If it is published and not in the cache, download it.
 
     name_or_path (Union[str, Path]): One of
 
         * a path
         * "en_small", the model in this package
         * the name of a published model: "small", "original", "german", "manylangs-fr" and others
-        * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file with its
-          `options.json` beside it
-    RETURNS (Path): The path of the model.
-    RAISES (ValueError): This package does not contain the model, or the URL is not the URL of a
-        model.
+        * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file; the URL of
+          its `options.json` must be in the same folder
+    RETURNS (Path): The path of the model. A path that the caller gives need not exist.
+    RAISES (ValueError): This package does not contain "en_small", or a URL has another suffix.
     RAISES (OSError): The model cannot be downloaded.
     """
     path = user_path(name_or_path)
@@ -162,9 +161,9 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 
 
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
-    """Return the published model with a name or URL; None for a path.
+    """Return the published model that has a name or URL; None for a path.
 
-    A file or folder on disk has precedence over a model of the same name.
+    If a file or folder has the same name as a published model, it is used instead.
     """
     name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):
@@ -177,30 +176,23 @@ def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
 
 
 def is_available(weights: object) -> bool:
-    """Return whether weights can be read.
-
-    The result is False for None. It is also False for the bundled model if this version does not
-    include it.
-    """
+    """Return whether weights are given, and for the name "en_small", whether they exist."""
     if weights == BUNDLED:
         return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
     return weights is not None
 
 
 def get_named(name: str) -> NamedModel:
-    """Look up a published model.
+    """Return the published model that has a name, or the model at a URL.
 
     name (str): Name or URL.
-    RETURNS (NamedModel): The model.
-    RAISES (ValueError): The name is unknown, or the URL is not the URL of a model.
+    RAISES (ValueError): The name is unknown, or the URL has another suffix.
     """
     if is_url(name):
         published = (model for model in NAMED.values() if model.files[-1].url == name)
         return next(published, None) or _at_url(name)
     if name == BUNDLED:
-        raise ValueError(
-            f"the model '{BUNDLED}' is part of this package. Use it without a download"
-        )
+        raise ValueError(f"the model '{BUNDLED}' is part of this package. It needs no download")
     if name not in NAMED:
         sentences = [f"there is no model named '{name}'.", did_you_mean(name)]
         sentences.append("`python -m spacy elmo download --list` lists all names")
@@ -209,19 +201,19 @@ def get_named(name: str) -> NamedModel:
 
 
 def did_you_mean(name: object) -> str:
-    """Return a question that suggests models with similar names; "" if no name is similar."""
+    """Return a question that suggests similar names of models; "" if there are none."""
     similar = difflib.get_close_matches(str(name).lower(), [BUNDLED, *NAMED], n=3)
     return f"Did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def obtain(model: NamedModel, *, force: bool = False) -> Path:
-    """Return the weights of a published model. Download the model if it is not in the cache.
+    """Return the path of the weights of a published model. If they are not cached, download them.
 
     model (NamedModel): The model.
-    force (bool): Download it again, even if it is in the cache.
+    force (bool): Whether to download the model again if it is in the cache.
     RETURNS (Path): The weights in the cache.
-    RAISES (DownloadError): The download failed. The message names the files to download yourself,
-        and where to put them.
+    RAISES (DownloadError): The download failed. The message says how to download the files without
+        spacy-elmo.
     RAISES (OSError): The cache cannot be written.
     """
     if model.is_cached and not force:
@@ -252,7 +244,7 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
 
 
 def _at_url(url: str) -> NamedModel:
-    """Make a `NamedModel` for a URL."""
+    """Make a `NamedModel` for the model at a URL."""
     parts = urlsplit(url)
     is_local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme != "https" and not is_local:
@@ -271,13 +263,13 @@ def _at_url(url: str) -> NamedModel:
 
 
 def _in_folder(folder: Path, file: PublishedFile) -> Path:
-    """Return the path of a file that can have several names. The first existing name is used."""
+    """Return the path of a file with several possible names. Prefer a name that exists."""
     paths = [folder / name for name in file.names]
     return next((path for path in paths if path.is_file()), paths[0])
 
 
 def _download_either(file: PublishedFile, path: Path) -> None:
-    """Download a file from the first of its URLs that works."""
+    """Download a file. Try its URLs in order until one works."""
     from .download import DownloadError, download
 
     for url in (file.url, *file.other_urls):

@@ -1,4 +1,4 @@
-"""Format of a spaCy pipeline: the folder of a pipeline with the pipe `elmo`, and the softmax."""
+"""Format of a spaCy pipeline: a folder with the pipe `elmo`, and files of the softmax."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 PIPE = "elmo"
 DESCRIPTION = "An ELMo language model for spacy-elmo"
 CONFIG_FILE = "config.cfg"
-# Entries of meta.json. spaCy fills them with defaults.
+# Entries of meta.json for which spaCy has defaults.
 _NAMES = ("name", "version", "author", "email", "url", "license")
 
 
 class PipelineFolder(SafetensorsFile):
     """Folder of a spaCy pipeline with one biLM.
 
-    Other components are not read. A written pipeline has only the pipe `elmo`.
+    Other components are not read. The pipelines that it writes only have the pipe `elmo`.
     """
 
     name = "pipeline"
@@ -49,14 +49,14 @@ class PipelineFolder(SafetensorsFile):
 
     @classmethod
     def find(cls, path: File) -> Optional["PipelineFolder"]:
-        """Find a pipeline with the weights of a biLM."""
+        """Find the folder of a pipeline that has the weights of a biLM."""
         if not isinstance(path, Path) or not (path / CONFIG_FILE).is_file():
             return None
         file = find_one(path, f"*/{MODEL_FILE}")
         return None if file is None else cls(path, file)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
-        """Read weights, softmax and language, and list everything else as extras."""
+        """Read weights, softmax and language. List everything else as extras."""
         bundle, pipe = super().read(weights_only=True), self.file.parent.name
         bundle.lang, names, settings = _read_config(self.folder / CONFIG_FILE, pipe)
         if weights_only:
@@ -75,17 +75,17 @@ class PipelineFolder(SafetensorsFile):
         return bundle
 
     def files(self) -> list[Path]:
-        """Return the weights, and the files of softmax and vocabulary if both exist."""
+        """Return the weights, and softmax and vocabulary if both exist."""
         return [self.file, *(self.others if all(file.is_file() for file in self.others) else [])]
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
-        """Check that the language of the model is known. A pipeline needs one."""
+        """Check that the language of the model is known, because a pipeline needs it."""
         if not bundle.lang:
             raise ValueError(
                 "a pipeline needs a language, but the language of the model is not known. Set "
                 "`lang` to its "
-                "code, such as de for German"
+                "code, such as 'de' for German"
             )
 
     @classmethod
@@ -108,7 +108,7 @@ class PipelineFolder(SafetensorsFile):
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """Return whether a folder contains other files, or a pipeline with other components."""
+        """Return whether a folder contains other files, or its pipeline other components."""
         config = folder / CONFIG_FILE
         return super().is_foreign(folder) or (
             config.is_file() and _read_config(config, PIPE)[1] != [PIPE]
@@ -133,13 +133,15 @@ def _pipeline(bundle: ModelBundle) -> "Language":
 def _changed_entries(
     pipe: str, settings: dict[str, Any], meta_file: Path, license: str
 ) -> Iterator[str]:
-    """List everything that a new pipeline with the pipe `elmo` would not have.
+    """Yield descriptions of everything that is lost if only the biLM of a pipeline is read.
 
-    pipe (str): Name of the pipe `elmo`.
+    These are settings of the pipe, entries of meta.json, and static vectors.
+
+    pipe (str): Name of the pipe with the biLM.
     settings (Dict[str, Any]): Settings of the pipe.
-    meta_file (Path): The pipeline's meta.json.
+    meta_file (Path): The meta.json of the pipeline.
     license (str): License of the weights.
-    YIELDS (str): Descriptions of settings, entries of meta.json and static vectors.
+    YIELDS (str): A description.
     RAISES (ValueError): meta.json cannot be read.
     """
     import spacy
@@ -157,7 +159,7 @@ def _changed_entries(
     meta = read_object(meta_file) if meta_file.is_file() else {}
     vectors = meta.get("vectors", {})
     if not isinstance(vectors, dict):
-        raise ValueError(f"{meta_file} is not a pipeline's meta.json: 'vectors' is not an object")
+        raise ValueError(f"{meta_file} is not a meta.json of spaCy: 'vectors' is not an object")
     known = {**new.meta, **({"license": license} if meta.get("license") else {})}
     names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
     if names:
@@ -167,7 +169,7 @@ def _changed_entries(
 
 
 def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[str, Any]]:
-    """Read the language, the names of the components, and the settings of one pipe."""
+    """Read the language, the names of all components, and the settings of one pipe."""
     from spacy.util import load_config_from_str
 
     text = read_bytes(path, LARGEST_CONFIG)

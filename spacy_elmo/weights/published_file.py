@@ -28,6 +28,6 @@ class PublishedFile:
 
     @property
     def names(self) -> list[str]:
-        """Possible file names, in the order of the URLs."""
+        """File name of each URL, in the same order."""
         urls = (self.url, *self.other_urls)
         return [PurePosixPath(urlsplit(url).path).name for url in urls]

@@ -1,4 +1,4 @@
-"""Registered readers for `weights` in a config. Use them if a path is not enough.
+"""Registered readers for `weights` in a config, for models that need more than a path.
 
 The files are read when the weights are needed, not when the pipe is created.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def make_safetensors_reader(path: str) -> Callable[[], "FrozenBiLM"]:
     """Make a reader of a `.safetensors` file.
 
-    path (str): The file, with any suffix.
+    path (str): The file. Its name may have any suffix.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_safetensors, path)
@@ -34,12 +34,12 @@ def make_allennlp_reader(
     """Make a reader of an AllenNLP or bilm-tf model.
 
     path (str): The HDF5 file. Without `options`, it can also be a folder, a zip archive or a
-        prefix.
-    options (Optional[str]): The options file. Default: the file beside the weights.
-    embeddings (Optional[str]): An HDF5 file with precomputed token vectors of a vocabulary. For
-        these words, they replace the vectors of the character CNN.
+        prefix of file names.
+    options (Optional[str]): The options file. Default: the options in the folder of the weights.
+    embeddings (Optional[str]): An HDF5 file with precomputed token vectors of some words. They
+        replace the vectors of the character CNN.
     vocabulary (Optional[str]): The words of `embeddings`, or of a model without characters.
-        Default: the `vocab.txt` beside the vectors.
+        Default: the `vocab.txt` in the folder of the vectors.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_allennlp, path, options, embeddings, vocabulary)

@@ -1,7 +1,7 @@
 """Format of spacy-elmo: one `.safetensors` file.
 
-The metadata contain config and provenance. Vocabularies are tensors of bytes, because the largest
-ones are too long for the header.
+The metadata in the header contain config and provenance. Vocabularies are tensors of bytes, because
+large vocabularies do not fit into the header.
 """
 
 from contextlib import ExitStack
@@ -37,7 +37,7 @@ _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float
 
 
 class SafetensorsFile(Format):
-    """File `NAME.safetensors`. A softmax is in the file `NAME.softmax.safetensors` beside it."""
+    """File `NAME.safetensors`. A softmax is in a second file, `NAME.softmax.safetensors`."""
 
     name = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
@@ -55,7 +55,7 @@ class SafetensorsFile(Format):
         return None if file is None else cls(file)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
-        """Read the weights, the attribution and the softmax."""
+        """Read the weights, the attribution file and the softmax."""
         bilm = read(self.file)
         take_attribution(bilm.provenance, self.file)
         bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"))
@@ -69,7 +69,7 @@ class SafetensorsFile(Format):
         return [file for file in self.targets(self.file) if file.is_file()]
 
     def dtype(self) -> Optional[str]:
-        """Return the types of the weights in the header."""
+        """Return the types of the weights, such as "float32"."""
         with safe_open(self.file, framework="numpy") as file:
             kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
         return ", ".join(sorted(_DTYPES[kind] for kind in kinds if kind in _DTYPES)) or None
@@ -85,8 +85,8 @@ class SafetensorsFile(Format):
                 file.flush()
             with atomic_stream(target) as file:
                 file.write(content)
-                # Delete the old softmax first: it must never be beside the weights of another
-                # model.
+                # Delete the old softmax before the weights appear. A softmax must never be next to
+                # the weights of another model.
                 softmax.unlink(missing_ok=True)
 
     @classmethod
@@ -96,17 +96,17 @@ class SafetensorsFile(Format):
 
     @classmethod
     def has_room(cls, softmax: FrozenSoftmax) -> bool:
-        """Return True: the format can store any softmax."""
+        """Return True, because the format can store any softmax."""
         return True
 
 
 def softmax_of(file: Path) -> Path:
-    """Return the path of the softmax that belongs to a weights file."""
+    """Return the path of the softmax file that belongs to a weights file."""
     return file.with_name(f"{file.stem}.{SOFTMAX_FILE}")
 
 
 def read(file: Path) -> FrozenBiLM:
-    """Read a model whose weights can be read again later.
+    """Read a model from a file. The weights can be read again later to save memory.
 
     file (Path): The file.
     RETURNS (FrozenBiLM): The model.
@@ -122,8 +122,8 @@ def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
     """Find the only file of a folder that matches a pattern.
 
     folder (Path): The folder.
-    pattern (str): The pattern.
-    besides (str): Suffixes of files to ignore.
+    pattern (str): The glob pattern.
+    besides (str): Endings of file names to ignore.
     RETURNS (Optional[Path]): The file; None if no file matches.
     RAISES (ValueError): Several files match.
     """
@@ -147,7 +147,7 @@ def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
 
 
 def to_bytes(bilm: FrozenBiLM, dtype: str = "float32") -> bytes:
-    """Return the bytes of a file. The arguments are the same as for `write`."""
+    """Convert a model to the bytes of a file. For the arguments, see `write`."""
     metadata = {
         "format": FORMAT,
         "config": srsly.json_dumps(bilm.config.to_dict()),
@@ -183,7 +183,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
 def _parameters(
     data: bytes, source: str
 ) -> tuple[tuple[BiLMConfig, Vocabularies, Any], dict[str, np.ndarray]]:
-    """Return (config, vocabularies, provenance), and all weights including the alignment."""
+    """Read (config, vocabularies, provenance), and all weights, including the alignment matrix."""
     try:
         tensors = load(data)
         metadata = _metadata(data)

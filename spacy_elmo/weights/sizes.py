@@ -1,6 +1,6 @@
 """Sizes of a biLM in the JSON files of other programs.
 
-A format lists the keys of each size once. `read_sizes` and `write_sizes` use the same list, so
+A format lists the key path of each size once. Both `read_sizes` and `write_sizes` use this list, so
 reading and writing always agree.
 """
 
@@ -15,7 +15,7 @@ Places = dict[str, tuple[str, ...]]
 
 
 def under(section: str, *names: str) -> Places:
-    """Return the key paths of sizes that have the same name in the file and in `BiLMConfig`."""
+    """Return the key paths of sizes in a section that have the same names as in `BiLMConfig`."""
     return {name: (section, name) for name in names}
 
 
@@ -35,8 +35,8 @@ def read_sizes(content: Any, places: Places, **defaults: Any) -> dict[str, Any]:
 
     content (Any): The content.
     places (Dict[str, Tuple[str, ...]]): The key path of each size.
-    defaults (Any): Values of sizes that may be missing in the file.
-    RETURNS (Dict[str, Any]): The sizes by their names in `BiLMConfig`. They are not validated.
+    defaults (Any): Default values of sizes that may be missing in the file.
+    RETURNS (Dict[str, Any]): The sizes by their names in `BiLMConfig`. Values are not checked.
     RAISES (ValueError): A key is missing.
     """
     sizes = defaults
@@ -62,9 +62,9 @@ def write_sizes(content: dict[str, Any], config: BiLMConfig, places: Places) -> 
 
 
 def check_room(file: str, lacks: dict[str, bool]) -> None:
-    """Check that a format can store all properties of a model.
+    """Check that a format can store a model.
 
-    file (str): The format or file, for the error message.
+    file (str): Name of the format or file, for the error message.
     lacks (Dict[str, bool]): Properties that the format cannot store, and whether the model has
         them.
     RAISES (ValueError): The model has one of these properties.
@@ -77,12 +77,12 @@ def check_room(file: str, lacks: dict[str, bool]) -> None:
 
 
 def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) -> BiLMConfig:
-    """Make a config from the `options.json` of bilm-tf or AllenNLP; ignore unknown keys.
+    """Make a config from the `options.json` of bilm-tf or AllenNLP. Ignore unknown keys.
 
     options (Any): The parsed file.
-    n_words (int): Number of words with an embedding. The options do not contain this number. A
-        model without characters needs it.
-    bidirectional (bool): Whether there are two directions.
+    n_words (int): Number of words with an embedding, which the options do not contain. Required
+        for a model without characters.
+    bidirectional (bool): Whether the model has two directions.
     RETURNS (BiLMConfig): The config.
     RAISES (ValueError): A key is missing, or its value is impossible.
     """
@@ -91,10 +91,10 @@ def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) 
     has_characters = "char_cnn" in options
     if not has_characters and not n_words:
         raise ValueError(
-            "'char_cnn' is missing, so the model reads word ids. Give its vocabulary and the "
-            "file with its 'embedding'."
+            "'char_cnn' is missing, so the model reads word ids. Give its vocabulary, and the "
+            "file with its dataset 'embedding'."
         )
-    # All keys without a default are required.
+    # Keys without a default here are required.
     clips = {"cell_clip": None, "proj_clip": None}
     sizes = read_sizes(options, _LSTM, n_layers=1, use_skip_connections=False, **clips)
     if has_characters:
@@ -107,12 +107,12 @@ def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) 
 
 
 def to_options(config: BiLMConfig) -> dict[str, Any]:
-    """Return the content of an `options.json`. `n_characters` is 262, as AllenNLP expects.
+    """Return the content of an `options.json` for bilm-tf and AllenNLP.
 
-    config (BiLMConfig): The sizes.
-    RETURNS (Dict[str, Any]): The content.
-    RAISES (ValueError): The format cannot store the model. Examples are ELMoForManyLangs' token
-        encoder, highways between LSTMs, joined directions, or words beside characters.
+    `n_characters` is 262, as AllenNLP expects.
+
+    RAISES (ValueError): The format cannot store the model, for example the token encoder of
+        ELMoForManyLangs, highways between LSTMs, joined directions, or words and characters.
     """
     lacks = {
         f"the token encoder '{config.token_encoder}'": config.token_encoder != "bilm-tf",
@@ -120,7 +120,7 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
         "joined_directions = true": config.joined_directions,
         "square_projection = true": config.square_projection,
         "sentence_marks = false": not config.sentence_marks,
-        "ready-made vectors beside characters": config.n_words > 0 and config.n_characters > 0,
+        "word vectors in addition to characters": config.n_words > 0 and config.n_characters > 0,
     }
     check_room("an options.json", lacks)
     options: dict[str, Any] = {"lstm": {}}

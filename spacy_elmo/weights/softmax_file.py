@@ -1,4 +1,4 @@
-"""Files of a softmax and its vocabulary. They are separate files, because few users need them."""
+"""Files of a softmax and its vocabulary. They are separate, because few users need them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,12 +21,11 @@ WORDS = "words"
 
 
 def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = True) -> bytes:
-    """Return the bytes of a softmax file.
+    """Convert a softmax to the bytes of a file.
 
     prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     dtype (str): Type of the weights on disk.
     words (bool): Whether to include the words.
-    RETURNS (bytes): The bytes.
     RAISES (ValueError): A weight is too large for the type.
     """
     softmax, vocabulary = prediction
@@ -41,15 +40,15 @@ def read_softmax(path: Path, width: int, words_of: Optional[Path] = None) -> Pre
     """Read a softmax and its words.
 
     path (Path): The file of the softmax.
-    width (int): `projection_dim` of its model.
-    words_of (Optional[Path]): The file of the words. Default: the words are in the same file.
+    width (int): `projection_dim` of the model.
+    words_of (Optional[Path]): The file of the words. Default: the words are in the softmax file.
     RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     RAISES (ValueError): The file is broken, or softmax and words do not belong together.
     """
     with named_errors(path, SafetensorError):
         tensors = load(read_file(path))
     if words_of is not None:
-        # The file has at least one number of two bytes per word.
+        # The softmax has at least one number of two bytes per word.
         words = read_lines(words_of, path.stat().st_size // 2)
         return make_prediction(tensors, words, width, path, words_of)
     text = tensors.pop(WORDS, None)
@@ -63,9 +62,9 @@ def read_softmax(path: Path, width: int, words_of: Optional[Path] = None) -> Pre
 def make_prediction(
     tensors: Mapping[str, np.ndarray], words: list[str], width: int, path: File, words_of: File
 ) -> Prediction:
-    """Make the pair of softmax and vocabulary.
+    """Make the pair of softmax and vocabulary, and check that their sizes match.
 
-    tensors (Mapping[str, numpy.ndarray]): The softmax's weights.
+    tensors (Mapping[str, numpy.ndarray]): The weights of the softmax.
     words (List[str]): The words.
     width (int): `projection_dim` of the model.
     path (Union[Path, zipfile.Path]): The file of the weights, for error messages.

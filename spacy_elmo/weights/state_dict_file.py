@@ -1,10 +1,10 @@
 """Safe reader of PyTorch's pickled state dicts.
 
-`torch.load(weights_only=True)` does not run code from the file, but time and memory have no limit.
+`torch.load(weights_only=True)` does not run code from the file, but does not limit time and memory.
 Examples with PyTorch 2.13:
 
-* A file of 1 KB with a `bytearray` took 2 GB.
-* A file with sixty nested tuples as a key, each used twice, never ended.
+* A file of 1 KB with a `bytearray` took 2 GB of memory.
+* A file with sixty nested tuples as a key, each used twice, never finished.
 * A file of 250 KB with 250,000 nested tuples as a key crashed the process.
 
 So the reader scans the pickles first. It refuses names that no state dict needs, objects that are
@@ -28,7 +28,7 @@ from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
 if TYPE_CHECKING:
     import torch
 
-# A state dict of floating point tensors needs no other names.
+# Names that the pickle of a state dict with tensors of floats needs.
 _ALLOWED = {
     "collections OrderedDict",
     *("torch._utils _rebuild_tensor", "torch._utils _rebuild_tensor_v2"),
@@ -37,15 +37,16 @@ _ALLOWED = {
 }
 _GETTING = {"GET", "BINGET", "LONG_BINGET"}
 _PUTTING = {"PUT", "BINPUT", "LONG_BINPUT"}
-# Only names and strings may be used twice. A state dict uses no other object twice.
+# Opcodes of objects that may be used twice: names and strings. A state dict needs no others.
 _SHARED = {"GLOBAL", "BINUNICODE", "SHORT_BINUNICODE", "UNICODE", *_GETTING}
-# Pickles in an old file: magic number, version, system, state dict, storage names.
+# Number of pickles in a file of the old format: magic number, version, system, state dict, storage
+# names.
 _OLD_PICKLES = 5
-_MARK = None  # Stands for the pickle machine's mark in a list of levels.
+_MARK = None  # Item in a list of levels: a mark on the stack of the pickle machine.
 
 
 class Refused(Exception):
-    """Error of a file whose content does not belong in a state dict."""
+    """Error for a file with content that does not belong in a state dict."""
 
 
 class StateDict(dict[str, "torch.Tensor"]):
@@ -75,12 +76,12 @@ class StateDict(dict[str, "torch.Tensor"]):
         return tuple(tensor.shape)
 
     def read(self, name: str) -> np.ndarray:
-        """Read a tensor in float32."""
+        """Return a tensor, converted to float32."""
         return np.asarray(self[name].detach().float().numpy())
 
 
 def read_state_dict(file: Readable) -> StateDict:
-    """Read a state dict with `weights_only=True`, after a scan of its pickles.
+    """Scan the pickles of a state dict, and read it with `weights_only=True`.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (StateDict): The tensors.
@@ -108,9 +109,9 @@ def read_state_dict(file: Readable) -> StateDict:
 
 
 def import_torch(reason: str) -> Any:
-    """Import PyTorch. Other formats do not need it.
+    """Import PyTorch for a format that needs it.
 
-    reason (str): Start of the error message: the file or format that needs PyTorch.
+    reason (str): The file or format, for the error message: "REASON, which needs PyTorch".
     RETURNS (ModuleType): PyTorch.
     RAISES (ValueError): PyTorch is not installed.
     """
@@ -122,7 +123,7 @@ def import_torch(reason: str) -> Any:
 
 
 def check_pickles(stream: BinaryIO) -> None:
-    """Scan the pickles of a file without unpickling them.
+    """Check the pickles of a file without unpickling them.
 
     stream (BinaryIO): The file.
     RAISES (Refused): The pickles are too large, or have content that does not belong in a state
@@ -142,7 +143,7 @@ def check_pickles(stream: BinaryIO) -> None:
         members = archive.infolist()
         if len(members) > MAX_ENTRIES:
             raise Refused(f"it has {len(members):,} members")
-        # PyTorch writes archives without compression.
+        # PyTorch's archives are not compressed.
         if sum(member.file_size for member in members) > n_bytes:
             raise Refused("its members claim more bytes than the file has")
         pickled = [member for member in members if member.filename.endswith(".pkl")]
@@ -157,14 +158,14 @@ def _check_size(n_bytes: int) -> None:
 
 
 def _check_pickle(stream: BytesIO) -> None:
-    """Check size, names and depth of a pickle, and that no object is used twice."""
+    """Check size, imported names and depth of a pickle, and that no object is used twice."""
     levels: list[Optional[int]] = []  # Nesting depth of each object on the stack.
     shared: set[object] = set()
     last = ""
     for opcode, argument, _ in pickletools.genops(stream):
         name = opcode.name
         _check_size(stream.tell())
-        # PyTorch refuses all other opcodes that import a name.
+        # PyTorch itself refuses the other opcodes that import a name.
         if name == "GLOBAL" and argument not in _ALLOWED:
             asked = shortened(str(argument).replace(" ", "."))
             raise Refused(f"its pickle asks for {asked}, which no state dict needs")
@@ -180,7 +181,7 @@ def _check_pickle(stream: BytesIO) -> None:
 
 
 def _step(levels: list[Optional[int]], opcode: pickletools.OpcodeInfo) -> None:
-    """Update the nesting depths on the stack after an opcode."""
+    """Update the nesting depths of the objects on the stack after an opcode."""
     before, after = opcode.stack_before, opcode.stack_after
     taken: list[Optional[int]] = []
     n_below = len(before)

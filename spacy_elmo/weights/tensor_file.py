@@ -17,7 +17,7 @@ from .limits import LARGEST_JSON
 
 N_SIZE = 8  # Bytes of the number at the start of a file: the length of the header.
 DTYPES = ("float32", "float16", "bfloat16")
-# NumPy types by their names in a file. bfloat16 becomes float32.
+# NumPy types, by the names of types in a file. bfloat16 has no NumPy type, see `load`.
 _READ = {f"{kind.upper()}{8 * size}": f"<{kind}{size}" for kind in "fiu" for size in (1, 2, 4, 8)}
 
 
@@ -45,14 +45,14 @@ class StoredTensors(dict[str, np.ndarray]):
         return values.shape
 
     def read(self, name: str) -> np.ndarray:
-        """Return a tensor. float64 becomes float32."""
+        """Return a tensor. float64 is converted to float32."""
         values = self[name]
         with np.errstate(over="ignore"):
             return values.astype("float32") if values.dtype == "float64" else values
 
 
 def read_file(file: Union[Path, OpenedFile]) -> bytes:
-    """Read a `.safetensors` file.
+    """Read the bytes of a `.safetensors` file, and check the size of its header first.
 
     file (Union[Path, OpenedFile]): The file.
     RETURNS (bytes): The content.
@@ -63,7 +63,7 @@ def read_file(file: Union[Path, OpenedFile]) -> bytes:
         size = header_size(start)
         if size > LARGEST_JSON:
             raise ValueError(
-                f"{file}: not a readable .safetensors file: its header claims {size:,} bytes, "
+                f"{file}: not a readable .safetensors file: its header claims {size:,} bytes, but "
                 f"at most {LARGEST_JSON:,} are allowed"
             )
         return start + stream.read()
@@ -75,10 +75,10 @@ def header_size(data: bytes) -> int:
 
 
 def load(data: bytes) -> dict[str, np.ndarray]:
-    """Make tensors from the content of a file.
+    """Convert the content of a file to tensors.
 
     data (bytes): The content.
-    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. bfloat16 becomes float32 without loss.
+    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. bfloat16 is converted to float32.
     RAISES (SafetensorError): The content is broken.
     """
     tensors = {}
@@ -90,7 +90,7 @@ def load(data: bytes) -> dict[str, np.ndarray]:
         elif kind in _READ:
             tensors[name] = np.frombuffer(content, dtype=_READ[kind]).reshape(tensor["shape"])
         else:
-            # Other types become V1, which is neither floats nor bytes, so every reader refuses it.
+            # All readers refuse V1, because it is neither floats nor bytes.
             tensors[name] = np.frombuffer(content, dtype="V1")
     return tensors
 
@@ -98,12 +98,11 @@ def load(data: bytes) -> dict[str, np.ndarray]:
 def save(
     tensors: Mapping[str, np.ndarray], dtype: str, metadata: Optional[dict[str, str]] = None
 ) -> bytes:
-    """Return the content of a file.
+    """Convert tensors to the content of a file.
 
     tensors (Mapping[str, numpy.ndarray]): The tensors by name.
     dtype (str): Type of floats on disk, one of `DTYPES`.
-    metadata (Optional[Dict[str, str]]): Metadata of the header.
-    RETURNS (bytes): The content.
+    metadata (Optional[Dict[str, str]]): Metadata for the header.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     floats = {name for name, values in tensors.items() if values.dtype.kind == "f"}
@@ -113,7 +112,7 @@ def save(
 
 
 def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
-    """Set the type bfloat16 in the header. Tensors were written as integers, for lack of a type."""
+    """Set the type of tensors to bfloat16 in the header. NumPy wrote them as integers."""
     end = N_SIZE + header_size(content)
     header = json.loads(content[N_SIZE:end])
     for name in names:
@@ -124,7 +123,7 @@ def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Round a weight to a type, and return it in float32."""
+    """Round values to a type, and return them in float32."""
     exact = np.asarray(values, dtype="float32")
     if dtype == "bfloat16":
         return to_bfloat16(exact)
@@ -133,7 +132,7 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _cast(name: str, values: np.ndarray, dtype: str) -> np.ndarray:
-    """Convert a weight to its type on disk. For bfloat16, return the bits as integers."""
+    """Check that the values of a weight fit a type, and convert them. bfloat16 becomes bits."""
     if not np.isfinite(values).all():
         raise ValueError(
             f"'{name}' contains NaN or infinity, so the model is not written. Train again with a "

@@ -1,4 +1,4 @@
-"""Writer of precomputed token vectors, like bilm-tf's `dump_token_embeddings`."""
+"""Writer of precomputed token vectors, in the format of bilm-tf's `dump_token_embeddings`."""
 
 from pathlib import Path
 
@@ -14,20 +14,20 @@ WORDS_AT_A_TIME = 4096
 def dump_token_embeddings(
     bilm: FrozenBiLM, vocabulary: Path, path: Path, *, progress: bool = False
 ) -> int:
-    """Write the token encoder's vectors (layer 0) of the words of a vocabulary.
+    """Compute the token vectors (layer 0) of the words of a vocabulary, and write them to a file.
 
-    The dataset `embedding` has one row per word. bilm-tf's `TokenBatcher` and the reader
-    `spacy-elmo.allennlp.v1` can use it.
+    The dataset `embedding` of the file has one row per word. bilm-tf's `TokenBatcher` and the
+    reader `spacy-elmo.allennlp.v1` can use the file.
 
     bilm (FrozenBiLM): The model.
-    vocabulary (Path): `vocab.txt`, one word per line.
-    path (Path): The HDF5 file. It appears when it is complete.
+    vocabulary (Path): A text file with one word per line, such as `vocab.txt`.
+    path (Path): The HDF5 file to write. It appears when it is complete.
     progress (bool): Whether to show a progress bar.
     RETURNS (int): The number of rows.
     RAISES (ValueError): The vocabulary cannot be read, or is empty.
     """
     vocabulary, path = user_path(vocabulary), user_path(path)
-    # The number of bytes is an upper bound for the number of lines.
+    # A file has at most as many lines as bytes.
     words = read_words(vocabulary, vocabulary.stat().st_size)
     if not words:
         raise ValueError(f"{vocabulary} contains no words")

@@ -15,14 +15,14 @@ from .limits import LARGEST_LINE, SMALL
 VOCABULARY_FILE = "vocab.txt"
 PACKED = ".gz"
 BYTE_ORDER_MARK = "\ufeff"
-# Line in some vocabularies of bilm-tf. It is not a word.
+# This line in some vocabularies of bilm-tf is not a word.
 NO_WORD = "!!!MAXTERMID"
-# Token that ELMoForManyLangs reads for a line without a token.
+# If a line has no token, ELMoForManyLangs reads this token.
 WHITE_SPACE = "\u3000"
 
 
 def read_vocab(file: File, n_rows: int) -> InputVocabulary:
-    """Read a `vocab.txt`: one token per line, in the order of ids.
+    """Read a `vocab.txt`. It has one token per line, in the order of ids.
 
     file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
@@ -33,15 +33,15 @@ def read_vocab(file: File, n_rows: int) -> InputVocabulary:
 
 
 def read_words(file: File, max_lines: int) -> list[str]:
-    """Read all words of a `vocab.txt`, including repeated words. See `read_lines`."""
+    """Read all words of a `vocab.txt`, including repeated ones. See `read_lines`."""
     words = [line.strip() for line in read_lines(file, max_lines)]
     return [word for word in words if word != NO_WORD]
 
 
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
-    """Read a `.dic`: one `token<TAB>id` per line.
+    """Read a `.dic` file. It has one `token<TAB>id` per line.
 
-    A line with only an id stands for a white-space token.
+    A line without a token stands for a token of white space.
 
     file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
@@ -70,28 +70,25 @@ def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
 def vocab_content(vocabulary: InputVocabulary) -> str:
     """Return the content of a `vocab.txt`.
 
-    vocabulary (InputVocabulary): The vocabulary.
-    RETURNS (str): The content.
-    RAISES (ValueError): bilm-tf could not read a word back.
+    RAISES (ValueError): bilm-tf would read a word as another word.
     """
     words = _fitting(vocabulary, VOCABULARY_FILE, _fits_vocab)
     return "".join(f"{word}\n" for word in words)
 
 
 def dic_content(vocabulary: InputVocabulary, name: str) -> str:
-    """Return the content of a `.dic`, in the order of ids.
+    """Return the content of a `.dic` file, in the order of ids.
 
     vocabulary (InputVocabulary): The vocabulary.
     name (str): Name of the file, for error messages.
-    RETURNS (str): The content.
-    RAISES (ValueError): ELMoForManyLangs could not read a token back.
+    RAISES (ValueError): ELMoForManyLangs would read a token as another token.
     """
     tokens = _fitting(vocabulary, name, _fits_dic)
     return "".join(f"{token}\t{i}\n" for i, token in enumerate(tokens))
 
 
 def read_lines(file: File, max_lines: int) -> list[str]:
-    """Read the lines of a text file of limited length.
+    """Read the lines of a text file. Refuse a file that is too long.
 
     file (Union[Path, zipfile.Path]): The file. A `.gz` file is unpacked.
     max_lines (int): Maximum number of lines.
@@ -106,7 +103,7 @@ def read_lines(file: File, max_lines: int) -> list[str]:
         raise ValueError(f"{file}: {n_lines:,} entries, expected at most {max_lines:,}")
     with named_errors(f"{file}: not UTF-8"):
         lines = content.decode("utf8").split("\n")
-    # Before a tab or an empty rest, the mark is a token of the vocabulary, not a byte order mark.
+    # If the mark is the whole token of the first line, it is not a byte order mark.
     if lines[0].startswith(BYTE_ORDER_MARK) and lines[0][1:2] not in ("", "\t"):
         lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return lines[:-1] if lines[-1] == "" else lines
@@ -121,23 +118,24 @@ def _unpacked(content: bytes, file: File, max_bytes: int) -> bytes:
 
 
 def largest_text(n_strings: int) -> int:
-    """Return the maximum size in bytes of a text with this number of strings."""
+    """Return the maximum size in bytes of a text, for its number of strings."""
     return SMALL + LARGEST_LINE * n_strings
 
 
 def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]) -> list[str]:
-    """Check that a file can store all strings, and return a string for every id."""
+    """Check that a file can store all strings, and return one string for each id."""
     strings = vocabulary.strings
     wrong = [string for string in strings if string is not None and not fits(string)]
     if wrong:
         raise ValueError(
-            f"{name} cannot store {listed(list(map(repr, wrong)))}: they would be read as other "
+            f"{name} cannot store {listed(list(map(repr, wrong)))}, which would be read as other "
             f"words. Convert to NAME.safetensors or a pipeline"
         )
     last = strings[-1]
     if last is None:
         raise ValueError(f"{name} needs a token for every id, but the last id has none")
-    # An id without a string is never used. Its line repeats the last string, whose last id counts.
+    # An id without a string is never used. Its line can repeat the last string, because readers use
+    # the last id of a string.
     return [last if string is None else string for string in strings]
 
 
@@ -146,14 +144,14 @@ def _fits_vocab(word: str) -> bool:
 
 
 def _fits_dic(token: str) -> bool:
-    # ELMoForManyLangs splits lines like `str.splitlines`, and strips white space before a token.
+    # ELMoForManyLangs splits lines like `str.splitlines`, and removes white space before a token.
     is_stripped = token == WHITE_SPACE or token == token.lstrip()
     is_line = token.splitlines() == [token] and "\t" not in token
     return fits_a_line(token) and is_stripped and is_line
 
 
 def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
-    """Make a vocabulary. A repeated token gets its last id, as in bilm-tf and ELMoForManyLangs."""
+    """Make a vocabulary. A repeated token has its last id, as in bilm-tf and ELMoForManyLangs."""
     last = {token: row for row, token in enumerate(tokens)}
     return InputVocabulary(
         [token if last[token] == row else None for row, token in enumerate(tokens)]

@@ -82,7 +82,7 @@ def test_what_cannot_be_read(tmp_path, nlp):
         ("a.spacy", "spans:x", r"a\.spacy: no span .* 'spans:x'. Its span groups: pairs"),
         ("empty.spacy", "tag", r"empty\.spacy contains no Docs"),
         ("broken.spacy", "tag", r"broken\.spacy is not a \.spacy file, or it is broken"),
-        ("text.txt", "tag", r"text\.txt is no \.spacy file"),
+        ("text.txt", "tag", r"text\.txt is not a \.spacy file"),
         ("missing.spacy", "tag", r"no corpus at .*missing\.spacy"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -49,7 +49,7 @@ LINES = [
 def test_unified_framework(tmp_path):
     path = tmp_path / "ALL.data.xml"
     path.write_text(XML, "utf8")
-    with pytest.raises(ValueError, match=r"ALL\.gold\.key\.txt beside it"):
+    with pytest.raises(ValueError, match=r"ALL\.gold\.key\.txt into the same folder"):
         read_sense_corpus(path)
     (tmp_path / "ALL.gold.key.txt").write_text(KEYS, "utf8")
     assert read_sense_corpus(path) == EXPECTED
@@ -79,15 +79,15 @@ def test_byte_order_mark(tmp_path):
     ("name", "content", "message"),
     [
         ("a.txt", "x", r"name must end in \.data\.xml, \.jsonl or \.jsonl\.gz"),
-        ("a.data.xml", "<a><b></a>", "a.data.xml is no corpus of word senses: mismatched tag"),
+        ("a.data.xml", "<a><b></a>", "a.data.xml is not a corpus with word senses: mismatched tag"),
         ("a.data.xml", XML.replace("t001", "t009"), "no key 'senseval2.d000.s000.t009'"),
-        ("a.jsonl", "{", "a.jsonl is no corpus of word senses"),
+        ("a.jsonl", "{", "a.jsonl is not a corpus with word senses"),
         ("a.jsonl", '["a"]', r"line 1: expected a JSON object, got \['a'\]".replace("'", '"')),
         ("a.jsonl", '{"words": []}', "no key 'keys'"),
-        ("a.jsonl", '{"words": ["a"], "keys": [], "doc": ""}', "1 words and 0 lists of keys"),
+        ("a.jsonl", '{"words": ["a"], "keys": [], "doc": ""}', "1 words, but 0 lists of keys"),
         ("a.jsonl", '{"words": ["a"], "keys": [["a%7"]], "doc": ""}', "'a%7' is not a sense key"),
         ("a.jsonl", '{"words": ["a"], "keys": [null], "doc": ""}', "no word has a sense"),
-        ("a.jsonl.gz", "no gzip", "a.jsonl.gz is no corpus of word senses"),
+        ("a.jsonl.gz", "no gzip", "a.jsonl.gz is not a corpus with word senses"),
     ],
 )
 def test_broken_files(tmp_path, name, content, message):

@@ -34,7 +34,7 @@ def test_what_lies_in_the_cache_is_checked(server, tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"{")
     output = run("tiny", status=1)
-    assert "o.json is no .json file" in output
+    assert "o.json is not a .json file" in output
     assert not server.requests
     run("tiny", "--force")
     assert path.read_bytes() == b"{}"

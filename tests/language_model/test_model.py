@@ -141,7 +141,9 @@ def test_parts_that_do_not_fit_are_named(tmp_path):
     vocabulary = tmp_path / "model" / "vocab.txt"
     words = vocabulary.read_text("utf8")
     vocabulary.write_text(words + "more\n", "utf8")
-    with pytest.raises(ValueError, match=r"softmax.safetensors: .*\(5, 5\). By the 6 words"):
+    with pytest.raises(
+        ValueError, match=r"softmax.safetensors: .*\(5, 5\). According to the 6 words"
+    ):
         read_language_model(tmp_path / "model")
     vocabulary.write_text(words, "utf8")
     (tmp_path / "model" / "softmax.safetensors").write_bytes(b"x")

@@ -247,7 +247,9 @@ def test_softmax_that_does_not_fit(folder, tmp_path):
     with (tmp_path / "model" / "vocab.txt").open("a", encoding="utf8") as file:
         file.write("more\n")
     config = run_settings(folder, init={"init": str(tmp_path / "model")})
-    with pytest.raises(ValueError, match=r"softmax.safetensors: .* By the 16 words of vocab.txt"):
+    with pytest.raises(
+        ValueError, match=r"softmax.safetensors: .* According to the 16 words of vocab.txt"
+    ):
         initial_model(config, OTHER)
 
 

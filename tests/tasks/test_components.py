@@ -110,7 +110,7 @@ def test_a_tok2vec_sees_all_docs_of_a_batch(task):
 
 def test_a_corpus_without_examples_is_named(task, make):
     # elmo_textpair is spaCy's textcat there.
-    named = "E930" if task is TEXTPAIR else f"'{task.factory}' gets no examples .*Corpus.v1"
+    named = "E930" if task is TEXTPAIR else f"'{task.factory}' got no training examples.*Corpus.v1"
     with pytest.raises((ValueError, TypeError), match=named):
         make(task).initialize(list)
 

@@ -281,10 +281,10 @@ WRONG = {
         ({"words": [""], "frames": []}, r'"words"\[0\] .*at least 1 character, got ""'),
         (frames({"pred": 4}), '"pred".*0 to 3, got 4'),
         (frames({"pred": "1"}), r'"frames"\[0\]\["pred"\] should be a valid integer, got "1"'),
-        (frames({"pred": 2}), 'token 1 has the tag B-V, but "pred" is 2'),
+        (frames({"pred": 2}), 'token 1 has the tag B-V, but V must begin at "pred", token 2'),
         (
             frames({"tags": ["B-A", "I-A", "O", "O"]}),
-            'token 1 has the tag I-A, but "pred" is 1, where V must',
+            "token 1 has the tag I-A, but V must",
         ),
         (frames({"tags": ["O"]}), "4 words, but 1 tags of token 1"),
         (frames({"tags": ["O", "B-V", "I-ARG0", "O"]}), "token 2: I-ARG0 follows B-V"),

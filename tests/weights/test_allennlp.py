@@ -158,7 +158,7 @@ def test_no_softmax_and_half_of_one(tmp_path):
     check_refused(read, "8 words, but dataset 'softmax/W'", "7 rows")
     (tmp_path / "vocab.txt").unlink()
     assert (read().prediction, read().missing) == (None, "vocab.txt")
-    assert read().extras == ["the softmax, which has no vocab.txt beside it"]
+    assert read().extras == ["the softmax, because its vocab.txt is missing"]
 
 
 def test_softmax_of_a_model_of_words(tmp_path):

@@ -85,7 +85,10 @@ def test_softmax_beside_safetensors_that_is_broken(tmp_path, source):
         (whole[:-3], r"a.softmax.safetensors: "),
         (save({"weight": torch.zeros(2)}), "tensor 'words' is missing"),
         (whole.replace("ï".encode(), b"\xff\xff"), "not UTF-8"),
-        (whole.replace("\n日".encode(), "_日".encode()), "By the 5 words of a.softmax.safetensors"),
+        (
+            whole.replace("\n日".encode(), "_日".encode()),
+            "According to the 5 words of a.softmax.safetensors",
+        ),
     ):
         beside.write_bytes(content)
         with pytest.raises(ValueError, match=message):
@@ -105,7 +108,7 @@ def test_adaptive_softmax_has_no_room_in_hdf5(tmp_path):
 def test_softmax_without_vocabulary(tmp_path, source):
     convert(source, tmp_path / "weights.hdf5")
     (tmp_path / "vocab.txt").unlink()
-    stops("softmax, which has no vocab.txt", tmp_path / "weights.hdf5", tmp_path / "a")
+    stops("softmax, because its vocab.txt is missing", tmp_path / "weights.hdf5", tmp_path / "a")
 
 
 def test_datasets_that_nobody_knows(tmp_path):

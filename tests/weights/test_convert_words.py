@@ -120,7 +120,7 @@ def test_ready_made_vectors_beside_characters(tmp_path):
     source = tmp_path / "x.safetensors"
     SafetensorsFile.write(ModelBundle(reads_words([*MARKS, "the"]), lang="en"), source)
     check_refused(
-        lambda: convert(source, tmp_path / "weights.hdf5"), "ready-made vectors beside characters"
+        lambda: convert(source, tmp_path / "weights.hdf5"), "word vectors in addition to characters"
     )
     assert not (tmp_path / "weights.hdf5").exists()
     convert(source, tmp_path / "b.safetensors")

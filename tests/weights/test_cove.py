@@ -139,7 +139,7 @@ def test_broken_files(lstm, vectors, tmp_path, change, message):
 
 
 def test_vectors_of_another_width(file):
-    with pytest.raises(ValueError, match=r"over vectors of width 5: .* \(24, 6\)"):
+    with pytest.raises(ValueError, match=r"for vectors of width 5: .* \(24, 6\)"):
         read_cove(file, WordVectors(["a"], np.zeros((1, 5))))
 
 

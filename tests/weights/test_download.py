@@ -83,7 +83,7 @@ def test_many_breaks_are_borne_while_something_comes(server, target):
 
 def test_given_up_and_gone_on_with_by_another_call(server, target):
     server.script = [{"cut": 70_000}, *({"cut": 0} for _ in range(module.ATTEMPTS))]
-    fails(server, target, "cannot be fetched.* resume after the 70,000 bytes")
+    fails(server, target, "cannot be fetched.* resume after 70,000 bytes")
     assert len(server.requests) == module.ATTEMPTS + 1
     fetch(server, target)
     assert_whole(target)
@@ -269,7 +269,7 @@ def test_truncated_without_a_length(server, tmp_path):
     server.files["/w.hdf5"] = content
     target = tmp_path / "cache" / "w.hdf5"
     server.script = [{"cut": len(content) - 100, "headers": {"Content-Length": None}}]
-    with pytest.raises(DownloadError, match=r"no .hdf5 file: .*truncated"):
+    with pytest.raises(DownloadError, match=r"not a .hdf5 file: .*truncated"):
         download(PublishedFile(f"{server.url}/w.hdf5"), target)
     assert not any(target.parent.iterdir())
     download(PublishedFile(f"{server.url}/w.hdf5"), target)
@@ -287,7 +287,7 @@ def zipped(data, compression=zipfile.ZIP_STORED):
 @pytest.mark.parametrize("content", [b"<html>Log in to the network</html>", b"", b"\xff\xfe"])
 def test_a_page_in_place_of_the_file(server, tmp_path, name, content):
     server.files[f"/{name}"] = content
-    with pytest.raises(DownloadError, match=rf"no \.{name[2:]} file"):
+    with pytest.raises(DownloadError, match=rf"not a \.{name[2:]} file"):
         download(PublishedFile(f"{server.url}/{name}"), tmp_path / name)
     assert not any(tmp_path.iterdir())
 
@@ -337,7 +337,7 @@ def test_what_is_packed_on_the_way_is_refused(server, target, encoding):
     """Though it was asked for as it is; a small one may unpack to any size."""
     server.files["/a/model.bin"] = gzip.compress(bytes(10**7))
     server.script = [{"headers": {"Content-Encoding": encoding}}]
-    fails(server, target, f"is sent compressed .Content-Encoding: {encoding}.")
+    fails(server, target, f"sends it compressed .Content-Encoding: {encoding}.")
     assert not any(target.parent.iterdir())
     assert server.requests[0][1]["Accept-Encoding"] == "identity"
 
@@ -358,7 +358,7 @@ def test_no_server(server, target, monkeypatch):
 def test_full_disk_is_said_before(server, target, monkeypatch):
     usage = types.SimpleNamespace(free=SIZE - 1)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(OSError, match="needs 300,000 bytes, 299,999 are free") as error:
+    with pytest.raises(OSError, match="needs 300,000 bytes, but 299,999 are free") as error:
         fetch(server, target)
     assert not isinstance(error.value, DownloadError)
     assert not target.exists()

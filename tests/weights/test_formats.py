@@ -136,5 +136,5 @@ def test_half_of_what_predicts_is_named(tmp_path, source, missing):
     (Path(source) / missing).unlink()
     bundle = formats.read_bundle(source)
     assert (bundle.prediction, bundle.missing) == (None, missing)
-    softmax_alone = ["the softmax, which has no vocab.txt beside it"]
+    softmax_alone = ["the softmax, because its vocab.txt is missing"]
     assert bundle.extras == (softmax_alone if missing == "vocab.txt" else [])

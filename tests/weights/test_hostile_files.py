@@ -133,7 +133,7 @@ def test_dataset_that_claims_what_is_not_there(tmp_path):
         for name in [name for name in data if name.endswith("LSTMCell/W_0")]:
             del file[name]
             file.create_dataset(name, (10, 400_000), "float32")
-    fails(path, path, "claims to contain", "in a file of")
+    fails(path, path, "claims to contain", "but the file has")
 
 
 def test_names_that_are_no_text(tmp_path):

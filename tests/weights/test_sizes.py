@@ -50,7 +50,7 @@ def test_there_and_back(sizes):
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"n_words": 3, "word_embed_dim": 128}, "ready-made vectors beside characters"),
+        ({"n_words": 3, "word_embed_dim": 128}, "word vectors in addition to characters"),
         ({"token_encoder": "manylangs", "n_characters": 74}, "the token encoder 'manylangs'"),
     ],
 )

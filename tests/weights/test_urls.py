@@ -134,7 +134,7 @@ def test_what_is_no_such_file_is_not_kept(server, origin, tmp_path, kind):
     url = publish(server, origin[kind], f"weights.{kind}")
     server.files[f"/m/weights.{kind}"] = b"<html>Not found</html>"
     output = " ".join(run("info", url, status=4).split())
-    assert f"is no .{kind} file" in output
+    assert f"is not a .{kind} file" in output
     assert "Traceback" not in output
     assert not list(tmp_path.glob(f"cache/*/*.{kind}"))
 

@@ -1,4 +1,4 @@
-"""Component `elmo_coref`: coreference."""
+"""Component `elmo_coref`: coreference resolution."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -20,29 +20,29 @@ from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
 from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_loss
 
-MAX_TRAINING_TOKENS = 4096  # Per Doc. This limits the memory if sentences are long.
+MAX_TRAINING_TOKENS = 4096  # Maximum per Doc and update. Limits the memory for long sentences.
 
 
 class CoreferenceResolver(TaskPipe):
-    """Component that finds coreference: clusters of mentions of the same thing.
+    """Component that finds coreference: clusters of mentions of the same person or thing.
 
     Each cluster is a span group: `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]`
-    and so on, in the order of first mentions. A reference without such a group has no annotation.
+    and so on, in the order of first mentions. Training skips references without such groups.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], DocRanker]): The model.
     name (str): Name of the pipe.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
-    singletons (bool): Whether to find clusters of one mention. If not, training and scores ignore
+    singletons (bool): Whether to find clusters of one mention. If False, training and scores ignore
         such clusters in the corpus.
-    mention_loss (float): Weight of a loss on the scores of mentions: each span should be a mention
-        of a gold cluster or not (Zhang et al. 2018). With 0, as in Lee et al. 2017, mentions are
-        only learned through links, which needs many documents.
-    max_training_sentences (int): Maximum number of consecutive sentences that a training step reads
-        of a Doc, starting at a random sentence. In total they have at most 4,096 tokens, except if
-        one sentence has more. 0: all sentences.
-    segmenter (Callable[[Doc], List[Segment]]): Splits Docs into the sentences that are read. A
-        mention must be within one sentence.
+    mention_loss (float): Weight of a second loss, which teaches whether a span is a mention of a
+        gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, the model learns mentions
+        only from links, and needs many documents.
+    max_training_sentences (int): Maximum number of consecutive sentences of a Doc in one training
+        step, from a random start. They have at most 4,096 tokens together, except a sentence that
+        is longer. 0: all sentences.
+    segmenter (Callable[[Doc], List[Segment]]): Splits a Doc into the sentences that the model
+        reads. The component only finds mentions within one sentence.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
@@ -107,7 +107,7 @@ class CoreferenceResolver(TaskPipe):
         return make_clusters(mentions, self.model.ops.to_numpy(links), is_mention & self.singletons)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[Cluster]]) -> None:
-        """Replace `doc.spans["coref_clusters_1"]` and so on.
+        """Write clusters to `doc.spans["coref_clusters_1"]` and so on; delete earlier ones.
 
         docs (Iterable[Doc]): The Docs.
         scores (List[List[List[Tuple[int, int]]]]): The result of `predict` for them.
@@ -118,7 +118,7 @@ class CoreferenceResolver(TaskPipe):
     # Training
 
     def _found_in(self, doc: Doc) -> Iterable[int]:
-        """Return the sizes of the clusters that are used in training."""
+        """Yield the sizes of the clusters that training uses."""
         clusters = read_clusters(doc, self.span_cluster_prefix) or ()
         return (len(cluster) for cluster in clusters if len(cluster) > 1 or self.singletons)
 
@@ -139,9 +139,9 @@ class CoreferenceResolver(TaskPipe):
     def _loss(
         self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
     ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Return the negative log-likelihood, and the gradients of each ranking.
+        """Return the loss, summed over spans, and its gradients for each ranking.
 
-        The likelihood sums over spans. The gradients are those of the scores of mentions and pairs.
+        The gradients are with respect to the scores of mentions, and the scores of pairs.
         """
         xp, total, gradients = self.model.ops.xp, 0.0, []
         for clusters, ranking in zip(gold, scores):
@@ -169,7 +169,7 @@ class CoreferenceResolver(TaskPipe):
         return [cluster for cluster in clusters if len(cluster) > 1]
 
     def _training_segments(self, doc: Doc) -> list[Segment]:
-        """Return at most `max_training_sentences` consecutive segments, from a random start."""
+        """Choose at most `max_training_sentences` consecutive segments, from a random start."""
         segments = self.segmenter(doc)
         n = self.max_training_sentences
         if not n:

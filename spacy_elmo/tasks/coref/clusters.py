@@ -1,4 +1,4 @@
-"""Clusters of a Doc in the span groups `doc.spans["coref_clusters_1"]` and so on."""
+"""Clusters in the span groups `doc.spans["coref_clusters_1"]` and so on."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ PREFIX = "coref_clusters"
 
 
 def cluster_keys(doc: Doc, prefix: str) -> list[str]:
-    """Return the keys of `doc.spans` that consist of the prefix and a number."""
+    """Return the keys of `doc.spans` that are the prefix, "_" and a number."""
     return [key for key in doc.spans if re.fullmatch(re.escape(prefix) + r"_\d+", key)]
 
 
@@ -23,8 +23,8 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
 
     doc (Doc): The Doc.
     prefix (str): Prefix of the keys of `doc.spans`.
-    RETURNS (Optional[List[List[Tuple[int, int]]]]): The clusters that have mentions, each with
-        its mentions in order; None if the Doc has no such span group.
+    RETURNS (Optional[List[List[Tuple[int, int]]]]): The clusters, without empty ones. The mentions
+        of a cluster are sorted. None if the Doc has no such span group.
     RAISES (ValueError): A span has no tokens, or occurs twice.
     """
     keys = cluster_keys(doc, prefix)
@@ -43,7 +43,7 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
 
 
 def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) -> None:
-    """Replace `doc.spans["coref_clusters_1"]` and so on.
+    """Write clusters to `doc.spans["coref_clusters_1"]` and so on; delete earlier ones.
 
     doc (Doc): The Doc.
     clusters (Sequence[List[Tuple[int, int]]]): The clusters.
@@ -56,22 +56,22 @@ def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) 
 
 
 def gold_clusters(example: Example, prefix: str = PREFIX) -> Optional[list[Cluster]]:
-    """Return the reference's clusters in tokens of the predicted Doc; None if there are none."""
+    """Return the gold clusters, in tokens of the predicted Doc; None without annotation."""
     clusters = read_clusters(example.reference, prefix)
     return clusters and _align(clusters, to_predicted(example))
 
 
 def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
-    """Return the predicted clusters in tokens of the reference."""
+    """Return the predicted clusters, in tokens of the reference."""
     clusters = read_clusters(example.predicted, prefix) or []
     return _align(clusters, to_reference(example))
 
 
 def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
-    """Return the clusters in the tokens of another Doc of the same text.
+    """Convert clusters to tokens of another Doc of the same text.
 
-    Omit a mention if one of its ends is inside a token of the other Doc. If two mentions differ
-    only in whitespace, keep the first.
+    Drop mentions that begin or end inside a token of the other Doc. If two mentions only differ in
+    whitespace, keep the first.
     """
     aligned: list[Cluster] = []
     seen: set[Optional[Mention]] = set()

@@ -1,4 +1,4 @@
-"""Reader of documents with clusters of mentions."""
+"""Corpus reader for `elmo_coref`: documents with clusters of mentions."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,16 +28,18 @@ COREF_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.CorefCorpus.v1")
 def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX) -> Reader:
-    """Make a reader of examples for `elmo_coref`, which have the file's tokens and sentences.
+    """Make a corpus reader for `elmo_coref`. It keeps the tokens and sentences of the file.
 
-    A `.jsonl` file, which may be gzipped, has one document per line: its `"words"`, `"clusters"`
-    and, if the sentences are known, `"sentence_starts"`, the first token of each. A cluster is a
-    list of mentions `[start, end]`: tokens counted from 0, the end after the last one. A `.spacy`
-    file has Docs with `doc.spans["coref_clusters_1"]` and so on.
+    The file is one of:
+
+    * `.jsonl`, also gzipped: one document per line with `"words"`, `"clusters"` and, if known,
+      `"sentence_starts"`, the first token of each sentence. A cluster is a list of mentions
+      `[start, end]`. Tokens count from 0, and `end` is after the last token.
+    * `.spacy`: Docs with `doc.spans["coref_clusters_1"]` and so on.
 
     path (Union[str, Path]): The file.
-    span_cluster_prefix (str): Prefix of the keys of `doc.spans`. The clusters of a `.jsonl` file
-        get such keys.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`, in the file or for the clusters of
+        JSON lines.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
@@ -59,16 +61,15 @@ def make_doc(
     """Make a Doc with clusters.
 
     vocab (Vocab): The vocab.
-    words (Sequence[str]): Its words.
+    words (Sequence[str]): The words of the Doc.
     clusters (Sequence[List[Tuple[int, int]]]): The clusters. A mention is its first token and the
         token after its last one.
-    sentence_starts (Optional[Sequence[int]]): The first token of each sentence. Default: the
-        sentences are not known.
+    sentence_starts (Optional[Sequence[int]]): The first token of each sentence. Default: unknown.
     prefix (str): Prefix of the keys of `doc.spans`.
-    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on. Without clusters, the
-        first group is empty.
-    RAISES (ValueError): A mention or the start of a sentence is not within the words, or a
-        mention occurs twice.
+    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on. Without clusters, it
+        has one empty group, so that it counts as annotated.
+    RAISES (ValueError): A mention or the start of a sentence is outside the words, or a mention
+        occurs twice.
     """
     n = len(words)
     for start in sentence_starts or ():

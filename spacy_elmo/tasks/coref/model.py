@@ -1,4 +1,4 @@
-"""Model of coreference (Lee et al. 2017): it ranks spans as antecedents of spans."""
+"""Coreference model (Lee et al. 2017). It ranks the possible antecedents of each span."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ RANKER = "spacy_elmo.tasks.coref.module:SpanRanker"
 
 @dataclass(frozen=True)
 class Ranking:
-    """Output of the model for a Doc.
+    """Output of the model for one Doc.
 
-    candidates (CandidateSpans): All spans.
-    mention_scores (Floats1d): Score of each span as a mention. *Shape:* `(n_spans,)`
-    kept (numpy.ndarray): Indices of the kept spans. *Shape:* `(n_kept,)`
-    pair_scores (Floats2d): Scores of the antecedents of each kept span. Column a scores the kept
-        span a + 1 places before; -inf if there is none. "No antecedent" always has score 0.
-        *Shape:* `(n_kept, n_antecedents)`
+    candidates (CandidateSpans): All spans up to the maximum width.
+    mention_scores (Floats1d): How likely each span is a mention. *Shape:* `(n_spans,)`
+    kept (numpy.ndarray): Indices of the best spans, which are ranked. *Shape:* `(n_kept,)`
+    pair_scores (Floats2d): Scores of antecedents. Row i, column a: the score of kept span
+        i - a - 1 as the antecedent of kept span i; -inf if there is no such span. "No antecedent"
+        always has score 0. *Shape:* `(n_kept, n_antecedents)`
     """
 
     candidates: CandidateSpans
@@ -43,15 +43,15 @@ class Ranking:
 
 
 class DocRanker(DocHead):
-    """Callable that ranks the spans of one of the Docs."""
+    """Output of the model: a callable that ranks the spans of one Doc of the batch."""
 
     def __call__(self, doc: int, segments: Sequence[Segment]) -> tuple[Ranking, Callable]:
-        """Rank the spans of segments.
+        """Rank the spans of some segments of a Doc.
 
-        doc (int): Number of the Doc.
-        segments (Sequence[Segment]): The segments to read, one or more.
-        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass from the gradients of
-            the scores of mentions and pairs.
+        doc (int): Index of the Doc in the batch.
+        segments (Sequence[Segment]): The segments to read, at least one.
+        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass. Its arguments are the
+            gradients of mention scores and pair scores.
         """
         tokens = self.head.ops.asarray1i(
             np.concatenate([np.arange(one.start, one.end) for one in segments])
@@ -78,25 +78,29 @@ def build_coref(
     dropout: float = 0.2,
     input_dropout: float = 0.5,
 ) -> Model[list[Doc], DocRanker]:
-    """Build a model that ranks spans as antecedents of spans (Lee et al. 2017).
+    """Build a model that ranks the possible antecedents of each span (Lee et al. 2017).
 
-    The representation of a span is the output of a biLSTM at its ends, the attention-weighted sum
-    of its words, and an embedding of its width. A network scores each span as a mention, and the
-    best are kept. Another network scores the kept spans before each as antecedents, from both
-    spans, their product and their distance. The paper uses `encoder_width = 400`, `hidden_width =
-    150` and `max_antecedents = 250`, and also features of genre and speaker.
+    1. The representation of a span is the output of a biLSTM at its ends, the attention-weighted
+       sum of its words, and an embedding of its width.
+    2. A network scores each span as a mention. The best spans are kept.
+    3. Another network scores each pair of a kept span and an earlier kept span, from both
+       representations, their product and their distance.
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once a Doc.
+    The paper uses `encoder_width = 400`, `hidden_width = 150` and `max_antecedents = 250`, and also
+    features for genre and speaker.
+
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once per Doc.
     encoder_width (int): Width of the biLSTM's output, half of it from each direction.
     hidden_width (int): Width of the hidden layers of both networks.
-    hidden_depth (int): Number of hidden layers of each.
-    feature_width (int): Width of the embeddings of a span's width and of distances.
+    hidden_depth (int): Number of hidden layers of each network.
+    feature_width (int): Width of the embeddings of span widths and distances.
     max_span_width (int): Maximum number of tokens in a mention.
-    spans_per_word (float): Number of spans to keep per token.
-    max_antecedents (int): Number of antecedents to rank for each span.
+    spans_per_word (float): Number of spans to keep, per token of the Doc.
+    max_antecedents (int): Maximum number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
-    input_dropout (float): Dropout rate of the vectors of tokens.
-    RETURNS (Model[List[Doc], DocRanker]): Returns a callable that ranks the spans of a Doc.
+    input_dropout (float): Dropout rate of the token vectors.
+    RETURNS (Model[List[Doc], DocRanker]): The model. Its output is a callable that ranks the spans
+        of a Doc.
     RAISES (ValueError): A size is out of range.
     """
     settings = dict(locals())
@@ -141,7 +145,7 @@ def rank(
 
 
 def init(model: Model[list[Doc], DocRanker], X: Optional[list[Doc]] = None, Y: Any = None) -> None:
-    """Initialize the vectors, and make the module with their width."""
+    """Initialize the tok2vec layer, and create the module with its width."""
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
     (vectors,) = tok2vec.predict((X or [])[:1])

@@ -12,14 +12,14 @@ from torch.nn.functional import pad as pad_tensor
 from ..shared.recurrent import BidirectionalRNN, masked_softmax
 from .spans import CandidateSpans, prune
 
-# Largest distance in each bin, in spans. The last bin has no limit.
+# Largest distance of each bin, in spans. There is one more bin for all larger distances.
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
 N_BINS = len(BINS) + 1
-SPAN_TOKENS = 512  # Number of tokens whose spans are represented together. It limits the memory.
+SPAN_TOKENS = 512  # Spans that begin in 512 tokens are represented together, to limit the memory.
 
 
 def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.Sequential:
-    """Make a network with one output: `depth` layers of ReLU, each with dropout."""
+    """Make a network of `depth` ReLU layers with dropout, and a linear layer with one output."""
     layers: list[nn.Module] = []
     for _ in range(depth):
         layers += [nn.Linear(nI, hidden_width), nn.ReLU(), nn.Dropout(dropout)]
@@ -28,18 +28,18 @@ def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.S
 
 
 class SpanRanker(nn.Module):
-    """Module that finds spans that may be mentions, and scores their antecedents.
+    """Module that finds probable mentions among spans, and scores their antecedents.
 
-    nI (int): Width of the vectors of tokens.
+    nI (int): Width of the token vectors.
     encoder_width (int): Width of the biLSTM's output, half of it from each direction.
     hidden_width (int): Width of the hidden layers of both scoring networks.
-    hidden_depth (int): Number of their hidden layers, 1 or more.
-    feature_width (int): Width of the embeddings of a span's width and of distances.
+    hidden_depth (int): Number of hidden layers of each network, at least 1.
+    feature_width (int): Width of the embeddings of span widths and distances.
     max_span_width (int): Maximum number of tokens in a span.
-    spans_per_word (float): Number of spans to keep per token.
-    max_antecedents (int): Number of antecedents to rank for each span.
+    spans_per_word (float): Number of spans to keep, per token.
+    max_antecedents (int): Maximum number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
-    input_dropout (float): Dropout rate of the vectors of tokens.
+    input_dropout (float): Dropout rate of the token vectors.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class SpanRanker(nn.Module):
         self.widths = nn.Embedding(max_span_width, feature_width)
         span_width = 2 * encoder_width + nI + feature_width
         self.mention = feed_forward(span_width, hidden_width, hidden_depth, dropout)
-        # The first layer of the pair network is linear in each part of its input
-        # [g_i ; g_j ; g_i * g_j ; distance]. So g_i and g_j are multiplied once per span, not once
-        # per pair.
+        # The input of the pair network is [g_i ; g_j ; g_i * g_j ; distance]. Its first layer is a
+        # sum of one product per part. So the products of g_i and g_j are computed once per span,
+        # not once per pair.
         self.anaphor = nn.Linear(span_width, hidden_width)
         self.antecedent = nn.Linear(span_width, hidden_width, bias=False)
         self.product = nn.Linear(span_width, hidden_width, bias=False)
@@ -84,10 +84,10 @@ class SpanRanker(nn.Module):
 
         tokens (Tensor): Vectors of the tokens of all segments. *Shape:* `(n_tokens, nI)`
         lengths (Sequence[int]): Number of tokens of each segment.
-        candidates (CandidateSpans): The spans, one or more.
-        RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): The scores of all spans as mentions,
-            `(n_spans,)`; the scores of antecedents, `(n_kept, n_antecedents)`, as in `Ranking`; the
-            numbers of the kept spans, `(n_kept,)`.
+        candidates (CandidateSpans): The spans, at least one.
+        RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): Three fields of `Ranking`: mention scores,
+            `(n_spans,)`; pair scores, `(n_kept, n_antecedents)`; indices of the kept spans,
+            `(n_kept,)`.
         """
         tokens = self.input_dropout(tokens)
         sentences = tokens.split(list(lengths))
@@ -104,25 +104,25 @@ class SpanRanker(nn.Module):
     def _represent_chunks(
         self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans
     ) -> Iterator[Tensor]:
-        """Yield the representations of the spans in chunks."""
+        """Yield the representations of spans, in chunks of consecutive spans."""
         ends = np.searchsorted(spans.rows, np.arange(0, len(tokens), SPAN_TOKENS)[1:])
         for numbers in np.split(np.arange(len(spans)), ends):
             if len(numbers):
                 yield self.represent(tokens, encoded, spans[numbers])
 
     def represent(self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans) -> Tensor:
-        """Represent spans as `[start ; end ; attention-weighted words ; width]`.
+        """Compute representations `[start ; end ; attention-weighted words ; width]` of spans.
 
         See Lee et al. 2017, section 4.
 
         tokens (Tensor): *Shape:* `(n_tokens, nI)`
         encoded (Tensor): Output of the biLSTM. *Shape:* `(n_tokens, encoder_width)`
-        spans (CandidateSpans): One or more, in order.
+        spans (CandidateSpans): The spans in order, at least one.
         RETURNS (Tensor): *Shape:* `(n_spans, 2 * encoder_width + nI + feature_width)`
         """
         first, last = int(spans.rows[0]), int(spans.rows[-1])
-        # Window t has the tokens of the widest span that begins at t. Padding after the last token
-        # belongs to no candidate.
+        # Window t contains the tokens of the widest span that begins at t. Windows at the end are
+        # padded, but no span contains padding.
         missing = max(0, last + self.max_span_width - len(tokens))
         stop = last + self.max_span_width
         values = pad_tensor(tokens[first:stop], (0, 0, 0, missing))
@@ -138,14 +138,14 @@ class SpanRanker(nn.Module):
         return torch.cat([*parts, self.widths(_index(spans.widths - 1, tokens))], dim=1)
 
     def rank(self, spans: Tensor, mention_scores: Tensor) -> Tensor:
-        """Score antecedents: the sum of both spans' scores as mentions and the pair's score.
+        """Score antecedents: add the mention scores of both spans and the score of the pair.
 
-        All pairs of one distance are scored at once, so memory grows with the number of spans, not
-        of pairs.
+        All pairs with the same distance are scored at once. So the memory of a step grows with the
+        number of spans, not with the number of pairs.
 
-        spans (Tensor): *Shape:* `(n_kept, width)`
+        spans (Tensor): Representations of the kept spans. *Shape:* `(n_kept, width)`
         mention_scores (Tensor): *Shape:* `(n_kept,)`
-        RETURNS (Tensor): *Shape:* `(n_kept, n_antecedents)`
+        RETURNS (Tensor): The pair scores of `Ranking`. *Shape:* `(n_kept, n_antecedents)`
         """
         n = len(spans)
         anaphors, antecedents = self.anaphor(spans), self.antecedent(spans)

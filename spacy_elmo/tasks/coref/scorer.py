@@ -16,9 +16,9 @@ MEAN_OF = ("muc", "b3", "ceafe")
 
 
 class ClusterCounts(NamedTuple):
-    """Counts of right and of all items, for precision and recall.
+    """Counts for precision (`p_right / p_all`) and recall (`r_right / r_all`).
 
-    The counts of several documents are added up.
+    The counts of several documents can be added.
     """
 
     p_right: float = 0.0
@@ -27,7 +27,7 @@ class ClusterCounts(NamedTuple):
     r_all: float = 0.0
 
     def scores(self) -> dict[str, float]:
-        """Return "p", "r" and "f", from 0 to 1."""
+        """Return precision "p", recall "r" and F-score "f", from 0 to 1."""
         p = self.p_right / self.p_all if self.p_all else 0.0
         r = self.r_right / self.r_all if self.r_all else 0.0
         return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}
@@ -51,17 +51,23 @@ def score_coref(
 ) -> dict[str, Any]:
     """Compute precision, recall and F-score of MUC, B3, CEAF (phi 4), LEA and mentions.
 
-    Numerators and denominators are summed over documents, like in the reference scorer of CoNLL
-    2012 (Pradhan et al. 2014). Examples whose reference has no span group of clusters do not count.
+    Counts are summed over documents, as in the reference scorer of CoNLL 2012 (Pradhan et al.
+    2014). Examples whose reference has no clusters annotation are skipped.
+
+    The scores are:
+
+    * `coref_f`: the mean of the F-scores of MUC, B3 and CEAF;
+    * `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, and the same with b3, ceafe, lea and mentions;
+    * `coref_counts`: the `ClusterCounts` of each document, by metric.
+
+    If the prefix is not the default, for example `people`, the same scores are also returned as
+    `people_f`, `people_muc_p` and so on. Then several components do not overwrite each other's
+    scores.
 
     examples (Iterable[Example]): The examples.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
     singletons (bool): Whether clusters of one mention count.
-    RETURNS (Dict[str, Any]): `coref_f`, the mean of the F-scores of MUC, B3 and CEAF;
-        `coref_muc_p`, `coref_muc_r`, `coref_muc_f`, and the same with b3, ceafe, lea and mentions;
-        `coref_counts`, the `ClusterCounts` of each document by metric. They are None if there is
-        nothing to count. With a prefix such as `people`, there are also `people_f`, `people_muc_p`
-        and so on, to distinguish two components.
+    RETURNS (Dict[str, Any]): The scores. They are None if there is nothing to count.
     """
     least = 1 if singletons else 2
     counts = []
@@ -78,7 +84,7 @@ def score_coref(
 
 
 def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
-    """Compute the scores of several documents together.
+    """Compute the scores of several documents from their counts.
 
     counts (Sequence[Dict[str, ClusterCounts]]): Counts of each document.
     RETURNS (Dict[str, Any]): The scores of `score_coref`, without `coref_counts`.
@@ -94,7 +100,7 @@ def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
 
 
 def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCounts:
-    """Compare predicted and gold clusters.
+    """Compare the predicted clusters of a document with the gold clusters.
 
     found (Sequence[List[Tuple[int, int]]]): The predicted clusters.
     gold (Sequence[List[Tuple[int, int]]]): The gold clusters.
@@ -113,13 +119,15 @@ def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCoun
 
 
 def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, int]:
-    """Count links (Vilain et al. 1995).
+    """Count the links that clusters need, and those of them that are right (Vilain et al. 1995).
 
-    clusters (Sequence[List[Tuple[int, int]]]): For recall the gold clusters, for precision the
-        predicted ones.
+    A cluster of n mentions needs n - 1 links. A cluster that the other side splits into k parts has
+    n - k right links.
+
+    clusters (Sequence[List[Tuple[int, int]]]): The gold clusters for recall, or the predicted
+        clusters for precision.
     others (Sequence[List[Tuple[int, int]]]): The clusters of the other side.
-    RETURNS (Tuple[int, int]): Two counts of links. A cluster of n mentions needs n - 1 links: the
-        second count is their sum. The first count is how many of them the other side also has.
+    RETURNS (Tuple[int, int]): The number of right links, and of all links.
     """
     right = 0
     for cluster, parts in _parts(clusters, others):
@@ -129,10 +137,10 @@ def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, in
 
 
 def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
-    """Compare the clusters of each mention (Bagga and Baldwin 1998).
+    """Sum how much of its cluster each mention shares with the other side (Bagga and Baldwin 1998).
 
-    RETURNS (Tuple[float, int]): A sum over mentions, and the number of mentions. A mention adds the
-        share of its cluster that is also in its cluster on the other side.
+    RETURNS (Tuple[float, int]): A sum over mentions, and the number of mentions. Each mention adds
+        the share of its cluster that is also in its cluster on the other side.
     """
     right = sum(
         n * n / len(cluster) for cluster, parts in _parts(clusters, others) for n in parts.values()
@@ -141,10 +149,11 @@ def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[flo
 
 
 def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
-    """Match each cluster with at most one other (Luo 2005).
+    """Match each cluster with at most one cluster of the other side (Luo 2005).
 
-    RETURNS (float): The sum of the similarities phi 4, `2 |k & r| / (|k| + |r|)`, of the best
-        matching.
+    The similarity of two clusters k and r is phi 4, `2 |k & r| / (|k| + |r|)`.
+
+    RETURNS (float): The sum of the similarities in the best matching.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -156,12 +165,12 @@ def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
 
 
 def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
-    """Count links between all mentions of each cluster (Moosavi and Strube 2016).
+    """Count the links between all mentions of each cluster (Moosavi and Strube 2016).
 
-    A cluster of one mention is right if it also is a cluster of one on the other side.
+    A cluster of one mention is right if the mention is also a cluster of its own on the other side.
 
-    RETURNS (Tuple[float, int]): A sum over clusters, and the sum of the clusters' sizes. A cluster
-        adds its size times the share of its links that are also on the other side.
+    RETURNS (Tuple[float, int]): A sum over clusters, and the sum of the clusters' sizes. Each
+        cluster adds its size times the share of its links that the other side also has.
     """
     right = 0.0
     for cluster, parts in _parts(clusters, others):
@@ -176,7 +185,7 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
 def _parts(
     clusters: Sequence[Cluster], others: Sequence[Cluster]
 ) -> Iterable[tuple[Cluster, Counter[int]]]:
-    """Yield each cluster, and a count of its mentions by their cluster on the other side."""
+    """Yield each cluster, and how many of its mentions each cluster of the other side has."""
     place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
     for cluster in clusters:
         yield cluster, Counter(place[mention] for mention in cluster if mention in place)

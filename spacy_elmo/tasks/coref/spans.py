@@ -1,4 +1,4 @@
-"""Spans of coreference: candidates, pruning, losses, and clusters of linked spans."""
+"""Spans for coreference: candidates, pruning, losses, and clusters of linked spans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +10,19 @@ from thinc.types import Floats1d, Floats2d
 from ...embedding.segmenters import Segment
 from ..shared.log_space import log_sum_exp
 
-Mention = tuple[int, int]  # First token, the token after the last one.
+Mention = tuple[int, int]  # First token, and the token after the last one.
 Cluster = list[Mention]
 
 
 @dataclass(frozen=True)
 class CandidateSpans:
-    """All spans of some segments of a Doc up to a width, in order of their tokens.
+    """Spans that may be mentions, sorted by first token and width.
 
-    rows (numpy.ndarray): First tokens, counted in the concatenated segments. *Shape:* `(n_spans,)`
-    widths (numpy.ndarray): Numbers of tokens. *Shape:* `(n_spans,)`
-    starts (numpy.ndarray): First tokens, counted in the Doc. *Shape:* `(n_spans,)`
+    rows (numpy.ndarray): First token of each span, as an index into the concatenated segments.
+        *Shape:* `(n_spans,)`
+    widths (numpy.ndarray): Number of tokens of each span. *Shape:* `(n_spans,)`
+    starts (numpy.ndarray): First token of each span, as an index into the Doc. *Shape:*
+        `(n_spans,)`
     """
 
     rows: np.ndarray
@@ -35,18 +37,17 @@ class CandidateSpans:
 
     @property
     def mentions(self) -> list[Mention]:
-        """Spans as tokens of the Doc."""
+        """First token of each span in the Doc, and the token after its last one."""
         return list(zip(self.starts.tolist(), (self.starts + self.widths).tolist()))
 
 
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
-    """Find all spans within segments.
+    """Find all spans of up to `max_width` tokens within segments.
 
     If segments overlap, a span belongs to the segment that keeps its first token.
 
     segments (Sequence[Segment]): The segments.
     max_width (int): Maximum number of tokens in a span.
-    RETURNS (CandidateSpans): The spans.
     """
     found = [np.zeros((0, 3), dtype="int64")]
     row = 0
@@ -62,19 +63,20 @@ def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> Candida
 
 
 def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
-    """Choose the best spans that do not cross each other (Lee et al. 2017, section 5).
+    """Keep the best spans that do not cross each other (Lee et al. 2017, section 5).
 
-    Spans are added in order of their scores. Nested spans do not cross.
+    Spans are added from the highest score down. A span that crosses a kept span is skipped. Nested
+    spans do not cross.
 
     spans (CandidateSpans): The spans.
     scores (numpy.ndarray): *Shape:* `(n_spans,)`
     n_kept (int): Maximum number of spans to keep.
-    RETURNS (numpy.ndarray): The numbers of the kept spans, in order. *Shape:* `(n,)`
+    RETURNS (numpy.ndarray): Indices of the kept spans, sorted. *Shape:* `(n,)`
     """
     mentions = spans.mentions
     kept: list[int] = []
-    last_end: dict[int, int] = {}  # The last end of the kept spans that start at a token.
-    first_start: dict[int, int] = {}  # The first start of the kept spans that end before a token.
+    last_end: dict[int, int] = {}  # By start: the last end of the kept spans that start there.
+    first_start: dict[int, int] = {}  # By end: the first start of the kept spans that end there.
     for i in np.argsort(-scores, kind="stable").tolist():
         if len(kept) >= n_kept:
             break
@@ -93,12 +95,12 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
 def make_clusters(
     mentions: Sequence[Mention], links: np.ndarray, is_mention: np.ndarray
 ) -> list[Cluster]:
-    """Join linked spans to clusters.
+    """Group spans that are linked to an antecedent into clusters.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
     links (numpy.ndarray): Distance of each span to its antecedent, in spans; 0 if it has none.
         *Shape:* `(n_spans,)`
-    is_mention (numpy.ndarray): True at spans that are a cluster even without a link.
+    is_mention (numpy.ndarray): True at spans that are clusters even without links.
         *Shape:* `(n_spans,)`
     RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
     """
@@ -113,12 +115,12 @@ def make_clusters(
 def gold_pairs(
     mentions: Sequence[Mention], clusters: Sequence[Cluster], n_columns: int
 ) -> np.ndarray:
-    """Return which antecedents are in the same gold cluster.
+    """Return which antecedents are right: in the same gold cluster as the span.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
     clusters (Sequence[List[Tuple[int, int]]]): The gold clusters.
     n_columns (int): Number of antecedents of each span.
-    RETURNS (numpy.ndarray): Column a is the span a + 1 places before.
+    RETURNS (numpy.ndarray): True at right pairs, with the axes of `Ranking.pair_scores`.
         *Shape:* `(n_kept, n_columns)`
     """
     number_of = {mention: i for i, cluster in enumerate(clusters) for mention in cluster}
@@ -133,15 +135,16 @@ def gold_pairs(
 def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Floats2d]:
     """Compute the loss of the scores of antecedents (Lee et al. 2017, section 6).
 
-    The loss is the negative log-likelihood of all correct antecedents together. If a span has no
-    correct antecedent, "no antecedent" with score 0 is correct.
+    The loss of a span is the negative logarithm of the summed probability of its right antecedents.
+    If it has none, "no antecedent" with score 0 is right.
 
-    pair_scores (Floats2d): -inf if there is no antecedent. *Shape:* `(n_kept, n_columns)`
+    pair_scores (Floats2d): The scores of `Ranking`. *Shape:* `(n_kept, n_columns)`
     right (numpy.ndarray): The result of `gold_pairs`. *Shape:* `(n_kept, n_columns)`
     RETURNS (Tuple[float, Floats2d]): The sum over spans, in nats, and its gradient.
     """
-    # With scores s_j, and s_0 = 0 for no antecedent: loss = log sum_j exp(s_j) - log sum over
-    # right j exp(s_j), and d loss / d s_j = P(j) - P(j | j is right).
+    # s_j is the score of antecedent j, and s_0 = 0 the score of no antecedent.
+    # loss = log sum_j exp(s_j) - log sum_{right j} exp(s_j)
+    # d loss / d s_j = P(j) - P(j | j is right)
     xp = get_array_module(pair_scores)
     right = xp.asarray(np.concatenate([~right.any(axis=1, keepdims=True), right], axis=1))
     none = xp.zeros_like(pair_scores, shape=(len(pair_scores), 1))
@@ -153,10 +156,10 @@ def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Fl
 
 
 def mention_loss(scores: Floats1d, right: np.ndarray) -> tuple[float, Floats1d]:
-    """Compute the logistic loss of the scores of mentions.
+    """Compute the logistic loss of mention scores.
 
     scores (Floats1d): *Shape:* `(n_spans,)`
-    right (numpy.ndarray): True at mentions. *Shape:* `(n_spans,)`
+    right (numpy.ndarray): True at gold mentions. *Shape:* `(n_spans,)`
     RETURNS (Tuple[float, Floats1d]): The sum over spans, in nats, and its gradient.
     """
     xp = get_array_module(scores)

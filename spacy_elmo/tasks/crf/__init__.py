@@ -1,4 +1,4 @@
-"""Component `elmo_crf`: a CRF for entities, or other spans that do not overlap."""
+"""Component `elmo_crf`: a CRF that finds entities, or other spans that do not overlap."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -22,22 +22,22 @@ from .gold import gold_spans, reference_spans
 from .model import CRF_PARAMS, Chains, log_partition
 
 SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
-ENTITY = (1, 3)  # Values of `ent_iob`: inside an entity, at its beginning.
+ENTITY = (1, 3)  # Values of `token.ent_iob` for tokens in an entity: I and B.
 
 
 class CRFTagger(SpanPipe):
     """Component that finds labeled spans that do not overlap.
 
-    A linear-chain CRF scores sequences of tags. The spans come from the most probable valid
-    sequence. A Doc is one chain.
+    A linear-chain CRF scores the sequences of tags of a whole Doc. The component returns the spans
+    of the most probable valid sequence.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], Chains]): The model.
     name (str): Name of the pipe.
-    spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Existing
-        entities of a Doc are kept.
+    spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Entities
+        that a Doc already has are kept.
     scheme (str): The tags: "biluo" or "bio".
-    max_batch_tokens (int): Maximum number of tokens in a batch in prediction. A batch of one Doc
+    max_batch_tokens (int): Maximum number of tokens in a batch, in prediction. A batch of one Doc
         may have more.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
@@ -71,8 +71,8 @@ class CRFTagger(SpanPipe):
         """Find the spans of Docs, without changing them.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[List[Tuple[int, int, str]]]): First token, the token after the last one,
-            and label of each span, a Doc.
+        RETURNS (List[List[Tuple[int, int, str]]]): The spans of each Doc: first token, the token
+            after the last one, and label.
         RAISES (ValueError): The pipe has no labels.
         """
         self._check_initialized()
@@ -85,7 +85,7 @@ class CRFTagger(SpanPipe):
             params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
             valid = replace(chains, **params).constrained(self._tags)
             for i, scores in zip(group, map(to_numpy, chains.scores)):
-                if self.spans_key is None:  # Tokens of existing entities are O.
+                if self.spans_key is None:  # Only allow O at tokens of existing entities.
                     scores = scores.copy()
                     scores[[token.i for token in docs[i] if token.ent_iob in ENTITY], 1:] = -np.inf
                 tags = viterbi(scores, valid.transitions, valid.start, valid.end)
@@ -93,7 +93,7 @@ class CRFTagger(SpanPipe):
         return found
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
-        """Set `doc.ents`, or the span group.
+        """Set the span group, or add entities to `doc.ents`.
 
         docs (Iterable[Doc]): The Docs.
         scores (List[List[Tuple[int, int, str]]]): The result of `predict` for them.
@@ -101,7 +101,7 @@ class CRFTagger(SpanPipe):
         for doc, found in zip(docs, scores):
             spans = [Span(doc, start, end, label=label) for start, end, label in found]
             if self.spans_key is None:
-                # Tokens that must not be part of an entity, as `Doc.set_ents` marks them.
+                # Tokens that are marked as "not in an entity" (`blocked` of `Doc.set_ents`).
                 blocked = [doc[t.i : t.i + 1] for t in doc if t.ent_iob_ == "B" and not t.ent_type]
                 doc.set_ents([*doc.ents, *spans], blocked=blocked)
             else:
@@ -117,10 +117,11 @@ class CRFTagger(SpanPipe):
         return make_tags(SCHEMES[self.scheme], self.labels)
 
     def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
-        """Return `log Z - log Z_gold` and its gradient.
+        """Return the loss `log Z - log Z_gold`, and its gradient.
 
-        Z sums over all valid sequences of tags, Z_gold over those that agree with the annotation.
-        A token without annotation allows all tags. The gradient is the difference of expectations.
+        Z sums over all valid sequences of tags. Z_gold sums over the sequences that agree with the
+        annotation, where a token without annotation may have any tag. The gradient is the
+        difference between the expected counts of both.
         """
         xp = self.model.ops.xp
         pairs = zip(scores.scores, gold)
@@ -134,14 +135,16 @@ class CRFTagger(SpanPipe):
         return total - gold_total, Chains(d_scores, *d_params)
 
     def _gold(self, example: Example) -> Optional[np.ndarray]:
-        """Return the tags that agree with the annotation; None if there is none."""
+        """Return which tags of each token agree with the annotation; None without annotation."""
         gold = gold_spans(example, self.spans_key)
         if gold is None:
             return None
         for start, end, label in gold.spans:
             if label not in self.labels:
                 span = Span(example.predicted, start, end, label=label)
-                fault = f"has a label that '{self.name}' was not initialized with"
+                fault = (
+                    f"has a label that '{self.name}' does not know. Initialize it with this label"
+                )
                 raise span_error(span, self.spans_key, fault)
         return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
 

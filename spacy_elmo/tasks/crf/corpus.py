@@ -1,4 +1,4 @@
-"""Reader of sentences with BIO tags."""
+"""Corpus reader for `elmo_crf`: sentences with BIO tags."""
 
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -21,14 +21,16 @@ BIO_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.BIOCorpus.v1")
 def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> Reader:
-    """Make a reader of examples for `elmo_crf`, which have the tokens of the file.
+    """Make a corpus reader for `elmo_crf`. It keeps the tokens of the file.
 
-    A `.jsonl` file, which may be gzipped, has one sentence per line: its `"words"` and their BIO
-    `"tags"`. `spacy convert --converter ner` makes `.spacy` files from columns. If a Doc has no
-    span group, its entities become the group.
+    The file is one of:
+
+    * `.jsonl`, also gzipped: one sentence per line, with `"words"` and BIO `"tags"`;
+    * `.spacy`: Docs with entities or the span group. If a Doc does not have the group, its entities
+      are used. `spacy convert --converter ner` makes such files from files with columns.
 
     path (Union[str, Path]): The file.
-    spans_key (Optional[str]): The span group for the spans; None for the entities.
+    spans_key (Optional[str]): The key of the span group; None for entities.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
@@ -41,17 +43,17 @@ def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> 
 
 
 def _regroup(doc: Doc, spans_key: str) -> None:
-    """Convert the entities to a span group, if they are annotated.
+    """Move the entities of a Doc to a span group, if entities are annotated.
 
-    RAISES (ValueError): Only some tokens are annotated, which a group cannot express.
+    RAISES (ValueError): Only some tokens are annotated, which a span group cannot express.
     """
     if not doc.has_annotation("ENT_IOB"):
         return
     if not doc.has_annotation("ENT_IOB", require_complete=True):
         token = next(token for token in doc if not token.ent_iob_)
         raise ValueError(
-            f"token {token.i} ({token.text!r}) of the Doc {name_of(doc)} has no entity tag, which "
-            f"doc.spans[{spans_key!r}] cannot express. Annotate it, or train without a spans_key"
+            f"token {token.i} ({token.text!r}) of the Doc {name_of(doc)} has no entity annotation, "
+            f"but doc.spans[{spans_key!r}] needs it. Annotate it, or train without a spans_key"
         )
     doc.spans[spans_key] = list(doc.ents)
     doc.set_ents([], default="missing")

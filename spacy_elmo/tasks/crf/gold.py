@@ -1,4 +1,4 @@
-"""Gold spans of `elmo_crf` (the entities of a Doc, or a span group) and their scores."""
+"""Gold spans for `elmo_crf` (entities, or a span group), and the scorer."""
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -15,7 +15,7 @@ from ..shared.spans import checked_spans, span_error, to_predicted
 
 
 class Gold(NamedTuple):
-    """Spans in tokens of the predicted Doc.
+    """Gold spans, in tokens of the predicted Doc.
 
     spans (List[Tuple[int, int, str]]): The spans, which do not overlap.
     missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
@@ -26,7 +26,7 @@ class Gold(NamedTuple):
 
 
 def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
-    """Return the spans of a reference: a group, or the entities.
+    """Return the spans of a group, or the entities if the key is None.
 
     RAISES (ValueError): A span of the group has no tokens, or no label.
     """
@@ -34,18 +34,19 @@ def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
 
 
 def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
-    """Find the gold spans of an example.
+    """Return the gold spans of an example, in tokens of the predicted Doc.
+
+    If a span begins or ends inside a token of the predicted Doc, its tokens count as not annotated.
 
     example (Example): The example.
-    spans_key (Optional[str]): The span group; None for entities.
-    RETURNS (Optional[Gold]): The spans; None if the reference has no annotation. If a span does not
-        fit tokens of the predicted Doc, its tokens count as missing annotation.
-    RAISES (ValueError): Two spans overlap, or one has no tokens or no label.
+    spans_key (Optional[str]): The key of the span group; None for entities.
+    RETURNS (Optional[Gold]): The spans; None if the reference has no annotation.
+    RAISES (ValueError): Two spans overlap, or a span has no tokens or no label.
     """
     if spans_key is None:
         if not example.reference.has_annotation("ENT_IOB"):
             return None
-        entities, tags = example.get_aligned_ents_and_ner()  # As spaCy's `ner` reads them.
+        entities, tags = example.get_aligned_ents_and_ner()  # The same as in spaCy's `ner`.
         missing = np.array([tag is None for tag in tags], dtype=bool)
         return Gold([(span.start, span.end, span.label_) for span in entities], missing)
     if spans_key not in example.reference.spans:
@@ -54,8 +55,8 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
     for one, other in pairwise(group):
         if other.start < one.end:
             fault = (
-                f"overlaps {other.label_} ({other.start}, {other.end}). elmo_crf assigns one label "
-                f"to a token: use spancat for spans that overlap"
+                f"overlaps {other.label_} ({other.start}, {other.end}), but elmo_crf assigns one "
+                f"label per token. Use spancat for spans that overlap"
             )
             raise span_error(one, spans_key, fault)
     gold = Gold([], np.zeros(len(example.predicted), dtype=bool))
@@ -81,9 +82,9 @@ def score_crf(
     """Compute precision, recall and F-score of whole spans, like spaCy's `ner` and `spancat`.
 
     examples (Iterable[Example]): The examples.
-    spans_key (Optional[str]): The span group; None for entities.
-    RETURNS (Dict[str, Any]): `ents_p`, `ents_r`, `ents_f`, `ents_per_type`; for a group
-        `spans_KEY_p` and so on. They are None if there is nothing to count.
+    spans_key (Optional[str]): The key of the span group; None for entities.
+    RETURNS (Dict[str, Any]): For entities `ents_p`, `ents_r`, `ents_f` and `ents_per_type`. For a
+        span group `spans_KEY_p` and so on. They are None if there is nothing to count.
     """
     if spans_key is None:
         return get_ner_prf(examples)

@@ -1,8 +1,8 @@
-"""Model of `elmo_crf`: scores of tags, and the distribution of a linear-chain CRF.
+"""Model of `elmo_crf`: scores of tags, and the partition function of a linear-chain CRF.
 
-The recursion needs `log(exp(values) @ exp(matrix))`. We subtract the largest values and compute it
-with one matrix product. If the values of a step are too far apart for this, `log_sum_exp` computes
-the step. We also compute the gradient ourselves: PyTorch's autograd takes twice as long.
+Each step of the recursion computes `log(exp(values) @ exp(matrix))`. We subtract the largest value
+first, so that one matrix product is enough. If the values are too far apart for that, `log_sum_exp`
+computes the step. The gradient has its own code, because PyTorch's autograd takes twice as long.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,19 +20,19 @@ from ..shared import Tok2Vec
 from ..shared.bio import BIOTags
 from ..shared.log_space import log_sum_exp
 
-SAFE = 600.0  # exp(600) does not overflow and exp(-600) is not 0 in float64.
+SAFE = 600.0  # In float64, exp(600) does not overflow, and exp(-600) is not 0.
 CRF_PARAMS = ("transitions", "start", "end")
 
 
 @dataclass(frozen=True)
 class Chains:
-    """Scores of the tags of some sequences, or their gradient.
+    """Scores of a CRF for several sequences, or the gradient of such scores.
 
-    The score of tags `y` is
+    The score of a sequence of tags `y` is
     `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`.
 
     scores (Sequence[Floats2d]): Scores of tags at tokens. *Shape:* `(n_tokens, n_tags)` each
-    transitions (Floats2d): Scores from each tag to each. *Shape:* `(n_tags, n_tags)`
+    transitions (Floats2d): Scores from each tag to each tag. *Shape:* `(n_tags, n_tags)`
     start (Floats1d): Scores of tags at the first token. *Shape:* `(n_tags,)`
     end (Floats1d): Scores of tags at the last token. *Shape:* `(n_tags,)`
     """
@@ -43,14 +43,14 @@ class Chains:
     end: Floats1d
 
     def constrained(self, tags: BIOTags, xp: Any = np) -> "Chains":
-        """Return the same chains, with minus infinity where the order of tags is not valid."""
+        """Return a copy with minus infinity at transitions, starts and ends that are not valid."""
         found = {name: getattr(self, name) + xp.asarray(getattr(tags, name)) for name in CRF_PARAMS}
         return replace(self, **found)
 
     def restricted(self, allowed: Sequence[np.ndarray], xp: Any = np) -> "Chains":
-        """Return the same chains, with minus infinity at tags that are not allowed.
+        """Return a copy with minus infinity at tags that are not allowed.
 
-        allowed (Sequence[numpy.ndarray]): *Shape:* `(n_tokens, n_tags)` each
+        allowed (Sequence[numpy.ndarray]): True at allowed tags. *Shape:* `(n_tokens, n_tags)` each
         """
         pairs = zip(self.scores, allowed)
         return replace(self, scores=[xp.where(xp.asarray(a), s, -np.inf) for s, a in pairs])
@@ -59,14 +59,15 @@ class Chains:
 def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     """Compute the log partition function of a CRF and its gradient (Lafferty et al. 2001).
 
-    The partition function is the sum of the exponential scores of all sequences of tags. The
-    recursion and its gradient are computed in float64.
+    The partition function is the sum of exp(score) over all possible sequences of tags. It is
+    computed in float64.
 
-    chains (Chains): The scores; minus infinity excludes a tag or a transition. At least one
+    chains (Chains): The scores. Minus infinity excludes a tag or a transition. At least one
         sequence of tags must be possible.
     xp (module): numpy or cupy.
-    RETURNS (Tuple[float, Chains]): The sum over the sequences, and its gradient: the expected
-        count of each score. For the scores of tokens, these are the marginal probabilities.
+    RETURNS (Tuple[float, Chains]): The logarithms, summed over the sequences, and the gradient. The
+        gradient of a score is its expected count. At tokens, this is the marginal probability of
+        the tag.
     """
     lengths = [len(values) for values in chains.scores]
     order = pack([n for n in lengths if n])
@@ -77,7 +78,7 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     steps = xp.split(packed, np.cumsum(order.batch_sizes)[:-1].tolist())
     matrix, start, end = (getattr(chains, name).astype("float64") for name in CRF_PARAMS)
     transitions = _Transitions(matrix, xp)
-    # Log sums of all sequences that end in each tag: before its own score is added, and after.
+    # For each step and tag: log sums of all sequences that end there, without and with its score.
     reached, prefixes = [start], [start + steps[0]]
     for scores in steps[1:]:
         reached.append(transitions.reach(prefixes[-1][: len(scores)]))
@@ -94,7 +95,8 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
         if n_continued:
             continued = prefixes[step][:n_continued]
             before, pairs = transitions.leave(continued, reached[step + 1], tags[-1])
-            before /= before.sum(axis=1, keepdims=True)  # Rounding adds up in long sequences.
+            # Normalize, because rounding errors add up in long sequences.
+            before /= before.sum(axis=1, keepdims=True)
             found = xp.concatenate([before, found])
             d_matrix += pairs
         tags.append(found)
@@ -105,7 +107,7 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
 
 
 class _Transitions:
-    """Steps over a matrix of transitions, with its exponentials, which are computed once."""
+    """Steps of the recursion, forwards and backwards. exp(transitions) is computed once."""
 
     def __init__(self, matrix: Any, xp: Any):
         self.matrix, self.xp = matrix, xp
@@ -114,25 +116,27 @@ class _Transitions:
         self.values = xp.exp(matrix - self.largest)
 
     def _is_wide(self, values: Any, largest: Any) -> bool:
-        """Return whether exponentials become 0 although the largest value is subtracted."""
+        """Return whether `exp(values - largest)` may become 0 for values that are not excluded."""
         lowest = self.xp.where(self.xp.isneginf(values), largest, values)
         return bool((largest - lowest).max() + self.spread > SAFE)
 
     def reach(self, values: Any) -> Any:
-        """Compute `log(exp(values) @ exp(matrix))`."""
+        """Compute the next step, `log(exp(values) @ exp(matrix))`, without overflow."""
         largest = values.max(axis=1, keepdims=True)
         if self._is_wide(values, largest):
             return log_sum_exp(values[:, :, None] + self.matrix, axis=1)[:, 0]
-        with np.errstate(divide="ignore"):  # log(0) is minus infinity
+        with np.errstate(divide="ignore"):  # log(0) is minus infinity here.
             sums = self.xp.log(self.xp.exp(values - largest) @ self.values)
         return sums + largest + self.largest
 
     def leave(self, values: Any, reached: Any, following: Any) -> tuple[Any, Any]:
-        """Compute the probabilities of the tags before a step, and sum those of transitions.
+        """Compute the gradient of a step: probabilities of the tags before it, and of transitions.
 
-        values (Floats2d): The values of `reach`.
-        reached (Floats2d): Its result.
+        values (Floats2d): The argument of `reach`.
+        reached (Floats2d): The result of `reach`.
         following (Floats2d): The probabilities of the tags after the step.
+        RETURNS (Tuple[Floats2d, Floats2d]): The probabilities of the tags before the step, and of
+            transitions, summed over sequences.
         """
         xp = self.xp
         largest = values.max(axis=1, keepdims=True)
@@ -151,16 +155,16 @@ CRF: TypeAlias = Model[list[Doc], Chains]
 
 @registry.architectures("spacy-elmo.CRFTagger.v1")
 def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
-    """Build a model of the scores of a linear-chain CRF (Lafferty et al. 2001).
+    """Build a model that computes the scores of a linear-chain CRF (Lafferty et al. 2001).
 
-    A linear layer scores the tags of each vector, and the scores of transitions are learned, as in
-    the named entity model of Peters et al. 2018 (appendix). The training's dropout rate applies to
-    the vectors.
+    A linear layer scores the tags of each token. The scores of transitions are parameters. This is
+    the named entity model of Peters et al. 2018 (appendix). The vectors have dropout, with the rate
+    of the training config.
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, such as those of a `spacy.Tok2Vec.v2`
-        with a recurrent encoder.
-    nO (Optional[int]): Number of tags; the pipe sets it.
-    RETURNS (Model[List[Doc], Chains]): The scores.
+    tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, for example a `spacy.Tok2Vec.v2` with a
+        recurrent encoder.
+    nO (Optional[int]): Number of tags. The pipe sets it.
+    RETURNS (Model[List[Doc], Chains]): The model.
     """
     output: Model[Floats2d, Floats2d] = Linear(nO=nO)
     scores: Tok2Vec = chain(tok2vec, with_array(chain(Dropout(), output)))
@@ -189,7 +193,7 @@ def forward(model: CRF, docs: list[Doc], is_train: bool) -> tuple[Chains, Callab
 
 
 def init(model: CRF, X: Optional[list[Doc]] = None, Y: object = None) -> None:
-    """Initialize the layers, and set the scores of transitions to 0."""
+    """Initialize the layers, and set the scores of transitions, starts and ends to 0."""
     nO = model.get_dim("nO")
     model.get_ref("output").set_dim("nO", nO)
     model.layers[0].initialize(X=X)

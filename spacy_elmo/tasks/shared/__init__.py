@@ -1,4 +1,4 @@
-"""Code shared by the tasks: types, checks of settings, and heads of models."""
+"""Code that all tasks use: types, checks of settings, and heads of models."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -20,7 +20,7 @@ def check_sizes(name: str, **sizes: float) -> None:
 
 
 def check_even(name: str, width: int) -> None:
-    """Check that a width can be halved for two directions."""
+    """Check that a width is even, because each of two directions gets half."""
     if width < 2 or width % 2:
         raise ValueError(f"{name}: width must be even and at least 2, got {width}")
 
@@ -32,12 +32,12 @@ def check_rate(name: str, dropout: float) -> None:
 
 
 class DocHead:
-    """Head of a model: layers that can run several times on vectors that are computed once.
+    """Callable that runs the head of a model on vectors that are computed once.
 
-    The head adds up the gradients of the vectors. spaCy's parser uses a callable for the same
-    reason.
+    A component calls it several times per batch, for example once for each Doc. The gradients of
+    the vectors are summed. spaCy's parser returns a callable for the same reason.
 
-    head (Model): The layers of the head.
+    head (Model): The layers after the vectors.
     vectors (List[Floats2d]): Vectors of the Docs. *Shape:* `(n_tokens, width)` each
     is_train (bool): Whether there will be a backward pass.
     """
@@ -52,10 +52,10 @@ class DocHead:
 def forward_head(
     model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
 ) -> tuple[DocHead, Callable]:
-    """Compute the vectors of Docs, and return a head that can run on them several times.
+    """Compute the vectors of Docs, and return a head for them and the backward pass.
 
-    First call the backward passes of the head. Then call the backward pass of this function once,
-    with the head as its argument.
+    In training, first run the backward pass of each call of the head. Then call the backward pass
+    of this function once, with the head as its argument.
     """
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     head = make(model.get_ref("head"), vectors, is_train)

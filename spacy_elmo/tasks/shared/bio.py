@@ -13,12 +13,14 @@ Tags = TypeVar("Tags", bound="BIOTags")
 
 
 class BIOTags:
-    """BIO tags as numbers: O is 0, followed by B and I of each label.
+    """BIO tags as numbers: 0 is O, then each label has two numbers, for its B and its I.
 
-    I can only follow B or I of the same label. Three attributes contain 0 for what is valid and
-    minus infinity for what is not: `transitions` from each tag to each tag, `(n_tags, n_tags)`;
-    `start` for the tag of the first token, `(n_tags,)`; `end` for the tag of the last token,
-    `(n_tags,)`.
+    I can only follow B or I of the same label. Three attributes are 0 where tags are valid, and
+    minus infinity where they are not:
+
+    * `transitions`: from each tag to each tag. *Shape:* `(n_tags, n_tags)`
+    * `start`: for the tag of the first token. *Shape:* `(n_tags,)`
+    * `end`: for the tag of the last token. *Shape:* `(n_tags,)`
 
     labels (Sequence[str]): The labels.
     """
@@ -41,14 +43,14 @@ class BIOTags:
         return 1 + len(self.prefixes) * len(self.labels)
 
     def begin(self, label: str) -> int:
-        """Return the number of a label's tag B. The next number is its tag I.
+        """Return the number of the tag B of a label. The tag I is the next number.
 
         RAISES (KeyError): The label is unknown.
         """
         return 1 + len(self.prefixes) * self._index[label]
 
     def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
-        """Return the tags of tokens with these spans, which do not overlap.
+        """Convert spans that do not overlap to one tag per token.
 
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`, int64
         RAISES (KeyError): A label is unknown.
@@ -63,7 +65,7 @@ class BIOTags:
         return "B" + "I" * (n_tokens - 1)
 
     def spans(self, tags: Iterable[int]) -> list[LabeledSpan]:
-        """Return the spans of tags in a valid order."""
+        """Convert a valid sequence of tags to spans."""
         spans: list[LabeledSpan] = []
         for i, tag in enumerate(tags):
             label, prefix = divmod(tag - 1, len(self.prefixes))
@@ -76,35 +78,36 @@ class BIOTags:
     def allowed(
         self, spans: Sequence[LabeledSpan], missing: np.ndarray, n_tokens: int
     ) -> np.ndarray:
-        """Find which tags agree with an annotation.
+        """Find all tags of each token that agree with a complete or partial annotation.
 
         spans (Sequence[Tuple[int, int, str]]): The spans, which do not overlap.
         missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
         n_tokens (int): Number of tokens.
-        RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`, bool
+        RETURNS (numpy.ndarray): True at such tags. *Shape:* `(n_tokens, n_tags)`
         RAISES (KeyError): A label is unknown.
         """
         allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, n_tokens)]
         allowed[missing] = True
         for _, end, label in spans:
-            if end < n_tokens:  # The span must end here, so the next token has no I of its label.
+            if end < n_tokens:  # An I of the same label would make the span longer.
                 allowed[end, self.begin(label) + 1] = False
         return allowed
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """Return the best tags in a valid order.
+        """Find the valid sequence of tags with the highest sum of scores.
 
-        RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`
+        scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
+        RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`
         """
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
         if len(best) and self.start[best[0]] == 0 and not steps.any():
-            return best  # Usually the best tags are valid already.
+            return best  # The best tag of each token is usually valid. This is faster.
         return viterbi(scores, self.transitions, self.start, self.end)
 
 
 class BILUOTags(BIOTags):
-    """Tags B, I, L and U of each label: a span is U, or B, any number of I, and L."""
+    """BILUO tags as numbers. A span of one token is U. Longer spans begin with B and end with L."""
 
     prefixes = "BILU"
     last = "OLU"
@@ -115,12 +118,12 @@ class BILUOTags(BIOTags):
 
 @lru_cache(maxsize=16)
 def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
-    """Return the tags of labels. The results of the last calls are cached."""
+    """Return the tags of a tuple of labels. The last 16 results are cached."""
     return kind(labels)
 
 
 class TagError(ValueError):
-    """Error of an unknown or misplaced tag; `token` is its position."""
+    """Error for an unknown or misplaced tag. `token` is its position."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")
@@ -128,7 +131,7 @@ class TagError(ValueError):
 
 
 def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
-    """Return the spans of BIO tags.
+    """Convert BIO tags, such as "B-LOC", to spans.
 
     RAISES (TagError): A tag is unknown, or I follows neither B nor I of its label.
     """

@@ -18,15 +18,15 @@ RNN_CELLS = ("lstm", "gru")
 
 @registry.architectures("spacy-elmo.BiRNN.v1")
 def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float = 0.0) -> Encoder:
-    """Build bidirectional recurrent layers, an `encode` of `spacy.Tok2Vec.v2`.
+    """Build bidirectional recurrent layers, for `encode` of `spacy.Tok2Vec.v2`.
 
-    Unlike `spacy.TorchBiLSTMEncoder.v1`, they take vectors of any width.
+    Unlike `spacy.TorchBiLSTMEncoder.v1`, they accept vectors of any width.
 
     width (int): Width of the output, half of it from each direction.
     depth (int): Number of layers.
     cell (str): "lstm" or "gru".
-    dropout (float): Rate on the input of each layer in training. A sequence has one mask for all
-        its tokens (Gal and Ghahramani 2016).
+    dropout (float): Dropout rate of each layer's input. All tokens of a sequence have the same mask
+        (Gal and Ghahramani 2016).
     RETURNS (Model[List[Floats2d], List[Floats2d]]): *Shape:* `(n_tokens, width)` per sequence
     RAISES (ValueError): A value is out of range.
     """
@@ -45,14 +45,14 @@ def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float =
 
 
 def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callable]:
-    """Compute the layer's forward pass."""
+    """Compute the forward pass of one layer."""
     if not X:
         return [], lambda dY: []
     return run_module(model, X, is_train, lambda module, vectors: module(vectors))
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
-    """Make the module; take the input's width from X."""
+    """Create the PyTorch module. X determines the width of the input."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))
@@ -64,16 +64,16 @@ def build_taglm_encoder(
 ) -> Tok2Vec:
     """Build the encoder of TagLM, ELMo's predecessor (Peters et al. 2017, section 2.2).
 
-    It has two bidirectional recurrent layers. The vectors of a frozen language model join the
-    output of the first, `[h_1 ; LM]`. The paper uses the language model's top layer, without a
-    learned mix. For that, give the listener a `spacy-elmo.ScalarMix.v1` with `initial = [0.0, 0.0,
-    1.0]` and `trainable = false`.
+    It has two bidirectional recurrent layers. The input of the second is `[h_1 ; LM]`: the output
+    of the first, and the vectors of a frozen language model. The paper uses the top layer of the
+    language model, without a learned mix. To do the same, give the listener a
+    `spacy-elmo.ScalarMix.v1` with `initial = [0.0, 0.0, 1.0]` and `trainable = false`.
 
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings.
-    elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
+    elmo (Model[List[Doc], List[Floats2d]]): The language model: a listener, or a Tok2VecElmo.
     width (int): Width of each layer's output, half of it from each direction.
     cell (str): "lstm" or "gru".
-    dropout (float): Rate on the input of each layer in training.
+    dropout (float): Dropout rate of each layer's input.
     RETURNS (Model[List[Doc], List[Floats2d]]): *Shape:* `(n_tokens, width)` per Doc
     RAISES (ValueError): A value is out of range.
     """

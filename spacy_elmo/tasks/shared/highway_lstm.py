@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 READING_ORDERS = ("alternating", "bidirectional")
-# Blocks of the weights: i, f, o, r, the candidate. The input's weights also have W_h.
+# The weights U and b have a block for each of i, f, o, r and g. W has one more block, W_h.
 N_STATE_BLOCKS, N_INPUT_BLOCKS = 5, 6
-LSTM_PARAMS = ("W", "U", "b")  # One of each per direction.
+LSTM_PARAMS = ("W", "U", "b")  # Each has one array per direction.
 
 
 @registry.architectures("spacy-elmo.HighwayLSTM.v1")
@@ -29,7 +29,7 @@ def build_highway_lstm(
 ) -> Encoder:
     """Build LSTM layers with highway connections (He et al. 2017, section 2.2).
 
-    They are an `encode` of `spacy.Tok2Vec.v2`, or of a task's own architecture. A layer computes::
+    Use them as `encode` of `spacy.Tok2Vec.v2` or of `spacy-elmo.SRL.v1`. A layer computes::
 
         [i; f; o; r] = sigmoid(W x_t + U h_{t-1} + b)
         g = tanh(W_g x_t + U_g h_{t-1} + b_g)
@@ -40,8 +40,8 @@ def build_highway_lstm(
     depth (int): Number of layers.
     directions (str): "alternating": the layers read forwards and backwards in turn.
         "bidirectional": each layer reads in both directions.
-    dropout (float): Rate on the hidden states in training. A sequence has one mask for all its
-        steps (Gal and Ghahramani 2016).
+    dropout (float): Dropout rate of the hidden states. All steps of a sequence have the same mask
+        (Gal and Ghahramani 2016).
     RETURNS (Model[List[Floats2d], List[Floats2d]]): *Shape:* `(n_tokens, width)` per sequence
     RAISES (ValueError): A value is out of range.
     """
@@ -68,7 +68,7 @@ def build_highway_lstm(
 
 
 def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vectors, Callable]:
-    """Compute the layer's forward pass."""
+    """Compute the forward pass of one layer."""
     import torch
     from torch.nn.functional import dropout
 
@@ -103,16 +103,15 @@ def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vect
 def run_steps(
     inputs: "Tensor", params: "Sequence[Tensor]", batch_sizes: list[int], mask: Optional["Tensor"]
 ) -> "Tensor":
-    """Run one direction over packed sequences.
+    """Run one direction over packed sequences, the longest first.
 
-    Each step has the rows of the sequences that are not finished: the first `batch_sizes[step]`.
+    Step t computes `batch_sizes[t]` rows, one for each sequence with more than t tokens.
 
-    inputs (Tensor): *Shape:* `(n, nI)`
-    params (Sequence[Tensor]): The weights W of the input, by blocks i, f, o, r, g and W_h,
-        `(6 nO, nI)`; U of the state, by blocks i, f, o, r, g, `(5 nO, nO)`; their bias, `(5 nO,)`.
-    batch_sizes (List[int]): Rows of each step, in descending order.
-    mask (Optional[Tensor]): Factors of the hidden states of a row. *Shape:*
-        `(batch_sizes[0], nO)`
+    inputs (Tensor): The rows of all steps. *Shape:* `(n, nI)`
+    params (Sequence[Tensor]): W with the blocks i, f, o, r, g and W_h, `(6 nO, nI)`; U with the
+        blocks i, f, o, r and g, `(5 nO, nO)`; b with the same blocks as U, `(5 nO,)`.
+    batch_sizes (List[int]): Number of rows of each step, in descending order.
+    mask (Optional[Tensor]): Dropout mask of the hidden states. *Shape:* `(batch_sizes[0], nO)`
     RETURNS (Tensor): The hidden states, packed like the inputs. *Shape:* `(n, nO)`
     """
     import torch
@@ -135,7 +134,7 @@ def run_steps(
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
-    """Initialize the weights: orthonormal blocks, and 1 for the biases of forget gates."""
+    """Initialize the weights with orthonormal blocks, and the biases with 1 for forget gates."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     n_directions = len(model.attrs["directions"])
@@ -149,7 +148,7 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 
 
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
-    """Make random blocks with orthonormal rows, or columns if those are fewer (Saxe et al. 2014).
+    """Make random blocks with orthonormal rows or, if `nO > nI`, columns (Saxe et al. 2014).
 
     RETURNS (numpy.ndarray): *Shape:* `(n_blocks * nO, nI)`
     """

@@ -1,4 +1,4 @@
-"""Base classes of the tasks' components."""
+"""Base classes of the components for tasks."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
@@ -12,19 +12,19 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 
 from .torch_module import check_initialized
 
-N_SAMPLES = 10  # Docs from which the model infers its sizes.
+N_SAMPLES = 10  # Number of Docs that the model infers its sizes from.
 
 
 class TaskPipe(TrainablePipe):
-    """Component that learns from the annotated examples of a batch.
+    """Base class of trainable components. Examples without annotation are skipped.
 
-    A component defines:
+    A subclass defines:
 
-    * `_gold(example)`: the gold annotation in tokens of the predicted Doc, None if there is none;
+    * `_gold(example)`: the gold annotation in tokens of the predicted Doc; None without annotation;
       it raises a ValueError if the annotation is wrong;
     * `_loss(gold, scores)`: the loss, in nats, and its gradient with respect to the scores;
     * `_found_in(doc)`: the labels, or other properties, of a reference's annotation;
-    * `_wanted`: the annotation that the training examples need, for errors.
+    * `_wanted`: a description of the annotation that training needs, for error messages.
     """
 
     reader: str  # Name of the reader of the component's own files.
@@ -45,13 +45,13 @@ class TaskPipe(TrainablePipe):
         sgd: Optional[Optimizer] = None,
         losses: Optional[dict[str, float]] = None,
     ) -> dict[str, float]:
-        """Learn from the gold annotation of a batch; examples without annotation are skipped.
+        """Learn from the gold annotation of a batch. Skip examples without annotation.
 
         examples (Iterable[Example]): The batch.
-        drop (float): The dropout rate of layers without a rate of their own.
+        drop (float): Dropout rate of the layers that the config sets no rate for.
         sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe.
-        RETURNS (Dict[str, float]): The losses, with the loss of `get_loss` added.
+        losses (Optional[Dict[str, float]]): Losses by pipe name, to update.
+        RETURNS (Dict[str, float]): The updated losses.
         RAISES (ValueError): The annotation of an example is wrong, or the pipe is not initialized.
         """
         losses = {} if losses is None else losses
@@ -60,7 +60,7 @@ class TaskPipe(TrainablePipe):
         validate_examples(examples, f"{type(self).__name__}.update")
         self._check_initialized()
         if not any(len(example.predicted) for example in examples):
-            return losses  # spaCy's own encoders fail on a batch without tokens.
+            return losses  # spaCy's encoders fail on a batch without tokens.
         gold = [self._gold(example) for example in examples]
         if all(one is None for one in gold):
             return losses
@@ -75,7 +75,7 @@ class TaskPipe(TrainablePipe):
         check_initialized(self.model, self.name)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:
-        """Compute the loss and its gradient; both are zero without annotation.
+        """Compute the loss and its gradient. Both are 0 for examples without annotation.
 
         examples (Iterable[Example]): The examples.
         scores (Any): The model's output for them.
@@ -85,7 +85,7 @@ class TaskPipe(TrainablePipe):
         return self._loss([self._gold(example) for example in examples], scores)
 
     def _learn(self, docs: list[Doc], gold: list) -> float:
-        """Add to the gradients of the model, and return the loss."""
+        """Run the model forwards and backwards, and return the loss."""
         scores, backprop = self.model.begin_update(docs)
         loss: float
         loss, gradient = self._loss(gold, scores)
@@ -107,7 +107,10 @@ class TaskPipe(TrainablePipe):
     def _samples(
         self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
     ) -> tuple[list[Doc], set]:
-        """Return the first Docs, for the model's sizes, and what `_found_in` finds in all Docs."""
+        """Return some Docs to infer sizes from, and what `_found_in` finds in all references.
+
+        RAISES (ValueError): There are no examples, or there is no annotation.
+        """
         samples: list[Example] = []
         found: set = set()
         for example in get_examples():
@@ -116,8 +119,8 @@ class TaskPipe(TrainablePipe):
             found.update(self._found_in(example.reference))
         if not samples:
             raise ValueError(
-                f"'{self.name}' gets no examples to train on: the file is empty, or has another "
-                f"format than its reader (.jsonl needs {self.reader})"
+                f"'{self.name}' got no training examples. Check that the file is not empty, and "
+                f"that its reader has the right format (.jsonl files need {self.reader})"
             )
         if not any(found) and not has_labels:
             raise ValueError(
@@ -128,13 +131,13 @@ class TaskPipe(TrainablePipe):
 
 
 class SpanPipe(TaskPipe):
-    """Component that finds labeled spans.
+    """Base class of components that find labeled spans.
 
-    `cfg["labels"]` contains the labels. None can be added once the model is initialized. A
-    component also defines `_tags`, the tags of the labels.
+    `cfg["labels"]` contains the labels. After initialization, labels cannot be added. A subclass
+    also defines `_tags`, the BIO or BILUO tags of the labels.
     """
 
-    advice = "Annotate them there, or give labels"
+    advice = "Annotate them there, or set labels in [initialize.components]"
     own_labels: tuple[str, ...] = ()  # Labels that are added even if no example has them.
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
@@ -148,21 +151,21 @@ class SpanPipe(TaskPipe):
 
     @property
     def label_data(self) -> list[str]:
-        """Labels for `initialize`, which replace the examples' labels."""
+        """Labels that `spacy init labels` saves for `initialize`."""
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
-        """Add a label, before the model is initialized.
+        """Add a label. Call this before the model is initialized.
 
         label (str): The label.
-        RETURNS (int): 1, or 0 if it is there already.
+        RETURNS (int): 1 if the label is new, otherwise 0.
         RAISES (ValueError): The model is initialized.
         """
         if label in self.labels:
             return 0
         if self.model.has_dim("nO"):
             raise ValueError(
-                f"'{self.name}' is initialized already: label {label!r} cannot be added"
+                f"cannot add the label {label!r} to '{self.name}', because it is initialized"
             )
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
@@ -177,10 +180,10 @@ class SpanPipe(TaskPipe):
     ) -> None:
         """Prepare the model for training.
 
-        get_examples (Callable[[], Iterable[Example]]): The examples, whose labels are added.
+        get_examples (Callable[[], Iterable[Example]]): The examples.
         nlp (Optional[Language]): The pipeline.
-        labels (Optional[List[str]]): The labels, as `spacy init labels` writes them. Default: the
-            labels of the examples.
+        labels (Optional[List[str]]): The labels, from `spacy init labels`. Default: all labels of
+            the examples.
         RAISES (ValueError): There are no labels.
         """
         docs, found = self._samples(get_examples, bool(labels or self.labels))
@@ -191,7 +194,7 @@ class SpanPipe(TaskPipe):
         self._forget()
 
     def _forget(self) -> None:
-        """Reset values in `cfg` that describe an earlier training. The default does nothing."""
+        """Reset values in `cfg` that describe an earlier training. Here: do nothing."""
 
     def _check_initialized(self) -> None:
         self._require_labels()

@@ -1,9 +1,9 @@
 """Recurrent layers and attention over padded sequences, in PyTorch.
 
-On a CPU, PyTorch's GRU goes through autograd for each step of each direction. `run_gru` computes
-each step for both directions at once, with batched products, and leaves the backward pass to
-autograd. An update of `elmo_qa` with 12 contexts of 140 tokens takes half the time. A backward pass
-without autograd would save another tenth. For LSTMs, PyTorch is as fast.
+On a CPU, PyTorch trains a GRU slowly: autograd records each step of each direction. `run_gru`
+computes a step of both directions at once, with batched products. Then an update of `elmo_qa` with
+12 contexts of 140 tokens takes half the time. The backward pass is autograd's: one without autograd
+would only save another tenth. For LSTMs, PyTorch's own layer is as fast.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,15 +16,15 @@ from .text_layer import by_padded
 
 RNNS = {"lstm": nn.LSTM, "gru": nn.GRU}
 PARAM_ENDINGS = ("", "_reverse")  # Endings of PyTorch's parameter names.
-MAX_RNN_TOKENS = 4096  # Largest batch of `run_in_groups`, padding included.
+MAX_RNN_TOKENS = 4096  # Maximum tokens in a batch of `run_in_groups`, including padding.
 
 
 def pad(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Pad sequences to the length of the longest, or to 1 if all are empty.
+    """Pad sequences to the length of the longest one, or to 1 if all are empty.
 
-    sequences (Sequence[Tensor]): `(n_tokens, width)` each, one or more.
-    RETURNS (Tuple[Tensor, Tensor]): `(n_sequences, longest, width)`, and a mask,
-        `(n_sequences, longest)`, True at the tokens.
+    sequences (Sequence[Tensor]): At least one. *Shape:* `(n_tokens, width)` each
+    RETURNS (Tuple[Tensor, Tensor]): The padded sequences, `(n_sequences, longest, width)`; and a
+        mask that is True at tokens, `(n_sequences, longest)`.
     """
     longest = max(1, max(len(x) for x in sequences))
     lengths = torch.tensor([len(x) for x in sequences], device=sequences[0].device)
@@ -49,18 +49,18 @@ class BidirectionalRNN(nn.Module):
         self.rnn = RNNS[cell](nI, nO // 2, batch_first=True, bidirectional=True)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Read padded sequences.
+        """Compute the outputs of padded sequences.
 
         x (Tensor): *Shape:* `(n_sequences, longest, nI)`
         mask (Tensor): The mask of `pad`. A sequence may be empty.
-        RETURNS (Tensor): Zeros after the tokens. *Shape:* `(n_sequences, longest, nO)`
+        RETURNS (Tensor): The outputs; zeros at the padding. *Shape:* `(n_sequences, longest, nO)`
         """
         if isinstance(self.rnn, nn.GRU) and torch.is_grad_enabled() and x.device.type == "cpu":
             return run_gru(self.rnn, x, mask)
         return self.run_of_pytorch(x, mask)
 
     def run_of_pytorch(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Do the same as `forward` with PyTorch's own layer."""
+        """Compute the outputs of padded sequences with PyTorch's own layer."""
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         outputs, _ = pad_packed_sequence(
@@ -71,7 +71,7 @@ class BidirectionalRNN(nn.Module):
     def run_in_groups(
         self, sequences: Sequence[Tensor], dropout: Callable[[Tensor], Tensor] = lambda x: x
     ) -> list[Tensor]:
-        """Read the sequences in groups of similar length, which limits memory and padding.
+        """Compute the outputs in groups of sequences of similar length, to limit memory.
 
         sequences (Sequence[Tensor]): `(n_tokens, nI)` each.
         dropout (Callable[[Tensor], Tensor]): Dropout of the padded input.
@@ -86,9 +86,9 @@ class BidirectionalRNN(nn.Module):
 
 
 def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
-    """Run a bidirectional layer over padded sequences.
+    """Compute the outputs of a bidirectional GRU for padded sequences.
 
-    rnn (nn.GRU): The layer, for its parameters.
+    rnn (nn.GRU): The layer that has the parameters.
     x (Tensor): *Shape:* `(n_sequences, longest, nI)`
     mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
     RETURNS (Tensor): *Shape:* `(n_sequences, longest, nO)`
@@ -98,14 +98,14 @@ def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
         torch.stack([getattr(rnn, f"{name}_l0{ending}") for ending in PARAM_ENDINGS])
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
-    # Reverse each sequence; its padding stays at the end.
+    # Reverse the tokens of each sequence, but keep its padding at the end.
     steps = torch.arange(longest)
     turned = torch.where(mask, mask.sum(1, keepdim=True) - 1 - steps, steps)
     backwards = (turned + longest * torch.arange(n)[:, None]).flatten()
     rows = x.flatten(0, 1)
     rows = torch.stack([rows, rows.index_select(0, backwards)])
     products = torch.baddbmm(input_biases[:, None], rows, input_weights.mT)
-    # PyTorch's blocks: r and z are the gates, the last block is the candidate.
+    # PyTorch concatenates three blocks: the gates r and z, and the candidate.
     blocks = [2 * rnn.hidden_size, rnn.hidden_size]
     gate_weights, weights = weights.mT.split(blocks, dim=2)
     gate_biases, biases = biases[:, None].split(blocks, dim=2)
@@ -127,10 +127,10 @@ class VariationalDropout(nn.Dropout):
     """Dropout with one mask for all tokens of a sequence (Gal and Ghahramani 2016)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop features.
+        """Set random features of each sequence to 0, in training.
 
         x (Tensor): *Shape:* `(n_sequences, longest, width)`
-        RETURNS (Tensor): The same shape.
+        RETURNS (Tensor): *Shape:* like `x`
         """
         if not self.training or not self.p:
             return x
@@ -139,19 +139,19 @@ class VariationalDropout(nn.Dropout):
 
 
 class DroppedRNN(nn.ModuleList):
-    """Dropout and a recurrent layer.
+    """Bidirectional recurrent layer with dropout of its input.
 
     nI (int): Width of the input.
     nO (int): Width of the output, half of it from each direction.
     cell (str): "lstm" or "gru".
-    dropout (float): Rate on the input.
+    dropout (float): Dropout rate of the input.
     """
 
     def __init__(self, nI: int, nO: int, *, cell: str, dropout: float):
         super().__init__([VariationalDropout(dropout), BidirectionalRNN(nI, nO, cell)])
 
     def forward(self, sequences: Sequence[Tensor]) -> list[Tensor]:
-        """Read sequences.
+        """Compute the outputs of sequences.
 
         sequences (Sequence[Tensor]): `(n_tokens, nI)` each.
         RETURNS (List[Tensor]): `(n_tokens, nO)` each.
@@ -161,12 +161,12 @@ class DroppedRNN(nn.ModuleList):
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    """Compute the softmax over the positions that a mask allows; zeros if it allows none.
+    """Compute a softmax over the positions where a mask is True. Elsewhere, return zeros.
 
     scores (Tensor): Any shape.
-    mask (Tensor): True where allowed; broadcast over the scores.
-    dim (int): The dimension to sum over.
-    RETURNS (Tensor): The shape of the scores.
+    mask (Tensor): A mask that can be broadcast to the shape of the scores.
+    dim (int): The dimension of the softmax.
+    RETURNS (Tensor): *Shape:* like `scores`
     """
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim) * mask

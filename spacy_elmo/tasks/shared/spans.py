@@ -10,12 +10,12 @@ from spacy.training import Example
 
 
 def name_of(doc: Doc) -> str:
-    """Return a name for a Doc in error messages: its first words."""
+    """Return the first 8 words of a Doc, as its name in error messages."""
     return repr(doc[:8].text + (" ..." if len(doc) > 8 else ""))
 
 
 def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
-    """Return the error for a wrong annotated span.
+    """Return an error about a wrong span in the annotation.
 
     span (Span): The span.
     key (Optional[str]): The key of its span group; None for an entity.
@@ -29,44 +29,44 @@ def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
 
 
 def place_of(key: Optional[str]) -> str:
-    """Return the name of a span group, or of the entities, for error messages."""
+    """Return the name of a span group, or "doc.ents" for None, for error messages."""
     return "doc.ents" if key is None else f"doc.spans[{key!r}]"
 
 
 def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:
-    """Read a span group with annotations.
+    """Check and yield the spans of a group. Yield nothing if the Doc has no such group.
 
     doc (Doc): The Doc.
-    key (str): The key of the group, which may be missing.
-    labeled (bool): Whether its spans need a label.
+    key (str): The key of the group.
+    labeled (bool): Whether each span must have a label.
     YIELDS (Span): A span.
     RAISES (ValueError): A span has no tokens, or no label.
     """
     for span in doc.spans.get(key, ()):
         missing = "tokens" if span.start >= span.end else "label"
         if missing == "tokens" or (labeled and not span.label_.strip()):
-            raise span_error(span, key, f"has no {missing}. Correct it, or leave it out")
+            raise span_error(span, key, f"has no {missing}. Correct or remove it")
         yield span
 
 
 def to_predicted(example: Example) -> "Aligner":
-    """Return the aligner from the reference to the predicted Doc."""
+    """Make the aligner from the reference to the predicted Doc."""
     return Aligner(example.reference, example.predicted, lambda: example.alignment.y2x)
 
 
 def to_reference(example: Example) -> "Aligner":
-    """Return the aligner from the predicted Doc to the reference."""
+    """Make the aligner from the predicted Doc to the reference."""
     return Aligner(example.predicted, example.reference, lambda: example.alignment.x2y)
 
 
 class Aligner:
-    """Alignment of a Doc's tokens and spans with another Doc.
+    """Alignment from the tokens and spans of a Doc to another Doc of the same text.
 
-    It compares the Docs once for all spans; spaCy compares them at each call.
+    The Docs are compared once for all spans. spaCy's own functions compare them at each call.
 
     doc (Doc): The Doc.
-    other (Doc): Another Doc of the same text; whitespace may differ.
-    align (Callable[[], AlignmentArray]): Makes spaCy's alignment from one to the other.
+    other (Doc): The other Doc. Whitespace may differ.
+    align (Callable[[], AlignmentArray]): Makes spaCy's alignment from `doc` to `other`.
     """
 
     def __init__(self, doc: Doc, other: Doc, align: Callable[[], Any]):
@@ -75,16 +75,16 @@ class Aligner:
         self.alignment = None if is_same else align()
 
     def tokens(self, start: int, end: int) -> list[int]:
-        """Return the other Doc's tokens that share text with the tokens `start` to `end`."""
+        """Return the tokens of the other Doc that share characters with `doc[start:end]`."""
         if self.alignment is None:
             return list(range(start, end))
         return [int(token) for token in self.alignment[start:end]]
 
     def span(self, start: int, end: int) -> Optional[tuple[int, int]]:
-        """Find the span of the same text in the other Doc; whitespace and case may differ.
+        """Find the span with the same text in the other Doc. Whitespace and case may differ.
 
         RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
-            there is no such span.
+            no span has this text.
         """
         tokens = self.tokens(start, end)
         if not tokens:
@@ -95,10 +95,10 @@ class Aligner:
         return (first, last) if one == other else None
 
     def around(self, start: int, end: int) -> Optional[tuple[int, int]]:
-        """Find the smallest span of the other Doc that covers a span.
+        """Find the smallest span in the other Doc that covers `doc[start:end]`.
 
         RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
-            there are none.
+            no token of the other Doc shares characters with the span.
         """
         tokens = self.tokens(start, end)
         return (min(tokens), max(tokens) + 1) if tokens else None

@@ -20,7 +20,7 @@ from ...files.schema import Schema
 Made = TypeVar("Made")
 Reader = Callable[[Language], Iterator[Example]]
 
-# The reader of each component's files.
+# Readers of training files, by component.
 READERS = {
     "elmo_crf": "spacy-elmo.BIOCorpus.v1",
     "elmo_srl": "spacy-elmo.SRLCorpus.v1",
@@ -37,19 +37,19 @@ def _check_text(value: object) -> object:
     return value
 
 
-# Types of values in users' JSON lines.
+# Types of values in JSON lines.
 Words = list[Annotated[str, Field(strict=True, min_length=1)]]
 Text = Annotated[Union[str, list[str]], PlainValidator(_check_text)]
 
 
 def parse_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[Made]:
-    """Parse each line of a file that is not empty.
+    """Parse the lines of a file, except empty lines.
 
     path (Union[str, Path]): The file, which may be gzipped.
     make (Callable[[str], Made]): Parses a line.
     YIELDS (Made): The result of `make` for each line.
-    RAISES (ValueError): A line is wrong, not UTF-8, or too long; the message names its number. Or
-        a gzip file is truncated.
+    RAISES (ValueError): A line is wrong, not UTF-8, or too long (the message has the line number),
+        or a gzip file is truncated.
     """
     path = user_path(path)
     check_regular(path)
@@ -61,7 +61,7 @@ def parse_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator
 
 
 def copy_tokens(doc: Doc) -> Doc:
-    """Return another Doc with the same words, spaces and sentences."""
+    """Copy the words, spaces and sentences of a Doc, without other annotation."""
     return Doc(
         doc.vocab,
         words=[token.text for token in doc],
@@ -77,15 +77,15 @@ def gold_reader(
     check: Callable[[Doc], object],
     copy: Callable[[Doc], Doc] = copy_tokens,
 ) -> Reader:
-    """Make a reader of the examples in a `.spacy` or `.jsonl` file.
+    """Make a corpus reader for a `.spacy` or `.jsonl` file.
 
     path (Union[str, Path]): A `.spacy` file, or a file with one JSON object per line.
-    schema (Schema): The schema of a line.
+    schema (Schema): The schema of each JSON object.
     make (Callable[[Language, dict], Doc]): Makes a gold Doc from a line.
     check (Callable[[Doc], object]): Raises a ValueError if the annotation of a Doc is wrong.
-    copy (Callable[[Doc], Doc]): Makes the Doc to predict.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader. Its ValueErrors name the file
-        and the number of the line.
+    copy (Callable[[Doc], Doc]): Makes the predicted Doc of an example from the gold Doc.
+    RETURNS (Callable[[Language], Iterator[Example]]): The reader. Its ValueErrors contain the file
+        and, for JSON lines, the line number.
     """
     path = user_path(path)
 
@@ -110,5 +110,5 @@ def gold_reader(
 
 
 def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Return a Doc of words that is one sentence."""
+    """Make a Doc that consists of one sentence."""
     return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])

@@ -1,6 +1,7 @@
-"""Thinc layers with a PyTorch module that reads one or two texts per Doc.
+"""Thinc layers with a PyTorch module that reads one or two texts of a Doc.
 
-A batch consists of items of similar length, also from different Docs.
+An item is the input of the module: the texts of one Doc, or windows of them. Items of similar
+length, also from different Docs, share a batch, so that padding is small.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from ...layers.scalar_mix import set_place
 from . import Tok2Vec
 from .torch_module import ModuleShim, get_module_shim, run_module
 
-Texts = tuple[int, tuple[slice, ...]]  # Number of the Doc, and the tokens of each text.
+Texts = tuple[int, tuple[slice, ...]]  # An item: index of the Doc, and the tokens of each text.
 
 
 def TextLayer(
@@ -29,18 +30,17 @@ def TextLayer(
     nO: Optional[int] = None,
     **attrs: object,
 ) -> Model:
-    """Make a layer for `run_texts`.
+    """Build a Thinc layer whose forward pass uses `run_texts`.
 
     name (str): Name of the layer.
-    forward (Callable): Its forward pass.
-    init (Callable): Its initialization, which must call `create_module`.
-    build (Callable[..., Module]): Makes the module from its sizes.
-    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors at the input.
-    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that join the output of a
-        recurrent layer (Peters et al. 2018, section 3.3).
+    forward (Callable): The forward pass.
+    init (Callable): The initialization. It must call `create_module`.
+    build (Callable[..., Module]): Makes the PyTorch module from its sizes.
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors for the input of the module.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that the module
+        concatenates with the output of a recurrent layer (Peters et al. 2018, section 3.3).
     nO (Optional[int]): Width of the output.
-    attrs (object): Settings; `run_texts` needs `max_batch_tokens`.
-    RETURNS (Model): The layer.
+    attrs (object): Attributes of the layer. `run_texts` needs `max_batch_tokens`.
     """
     refs = {"tok2vec": tok2vec, "output_tok2vec": output_tok2vec}
     if output_tok2vec is not None:
@@ -60,13 +60,13 @@ def TextLayer(
 def create_module(
     model: Model, X: Optional[list[Doc]] = None, Y: object = None, **sizes: int
 ) -> None:
-    """Initialize a layer: make its module with the given sizes and the widths of the vectors.
+    """Initialize a layer: infer the widths of its vectors, and create its module.
 
-    The widths are `nI`, the width of `tok2vec`, and `nE`, the width of `output_tok2vec` or 0.
+    The module gets the widths as `nI` (of `tok2vec`) and `nE` (of `output_tok2vec`, or 0).
 
     model (Model): The layer.
     X (Optional[List[Doc]]): Sample Docs.
-    sizes (int): All sizes of the module except `nI` and `nE`.
+    sizes (int): The other sizes of the module.
     """
     widths = []
     for layer in model.layers:
@@ -79,7 +79,7 @@ def create_module(
 def init_classifier(
     model: Model, X: Optional[list[Doc]] = None, Y: Optional[Floats2d] = None
 ) -> None:
-    """Initialize a layer whose output has a column for each label."""
+    """Initialize a layer whose output has one column per label."""
     if Y is not None and model.has_dim("nO") is None:
         model.set_dim("nO", Y.shape[1])
     create_module(model, X, nO=model.get_dim("nO"))
@@ -88,16 +88,18 @@ def init_classifier(
 def run_texts(
     model: Model, docs: list[Doc], items: Sequence[Texts], is_train: bool
 ) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[Doc]]]:
-    """Run the module over texts, in batches of items of similar length.
+    """Run the module of a layer over texts, in batches of items of similar length.
 
-    A batch has at most `max_batch_tokens` tokens, padding included, or one item.
+    A batch has at most `max_batch_tokens` tokens, including padding. A batch of one item may have
+    more.
 
     model (Model): The layer.
     docs (List[Doc]): The Docs. Their vectors are computed once.
-    items (Sequence[Tuple[int, Tuple[slice, ...]]]): The texts of each item.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): The items: index of the Doc, and the tokens of
+        each text.
     is_train (bool): Whether there will be a backward pass.
-    RETURNS (Tuple[List[FloatsXd], Callable]): An array for each item, and the backward pass from
-        their gradients.
+    RETURNS (Tuple[List[FloatsXd], Callable]): An array for each item, and the backward pass, which
+        takes the gradients of these arrays.
     """
     runs = [layer(docs, is_train) for layer in model.layers]
     d_vectors = [[model.ops.xp.zeros_like(x) for x in found if is_train] for found, _ in runs]
@@ -105,7 +107,7 @@ def run_texts(
     passes = []
     lengths = [[tokens.stop - tokens.start for tokens in texts] for _, texts in items]
     for batch in by_padded(lengths, model.attrs["max_batch_tokens"]):
-        # The module's arguments, each a list of items. Axes: layer, text, item.
+        # The module has an argument for each layer and text: a list with an array per item.
         places = [
             (layer, items[i][0], items[i][1][text])
             for layer in range(len(runs))
@@ -131,7 +133,7 @@ def run_texts(
 
 
 def _run_groups(module: Callable, tensors: list, *, size: int) -> Sequence:
-    """Call a module with lists of `size` tensors."""
+    """Call a module with the tensors in groups of `size`, one group per argument."""
     found: Sequence = module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
     return found
 
@@ -141,14 +143,13 @@ def classify(
 ) -> tuple[Floats2d, Callable]:
     """Compute the probabilities of the labels of each Doc.
 
-    The backward pass takes the gradient of the logits.
-
     model (Model): The layer.
     docs (List[Doc]): The Docs.
-    items (Sequence[Tuple[int, Tuple[slice, ...]]]): Their texts, one item per Doc.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): One item per Doc, as in `run_texts`.
     is_train (bool): Whether there will be a backward pass.
     squash (Callable[[Floats2d], Floats2d]): Converts logits to probabilities.
-    RETURNS (Tuple[Floats2d, Callable]): *Shape:* `(n_docs, n_labels)`
+    RETURNS (Tuple[Floats2d, Callable]): The probabilities, `(n_docs, n_labels)`, and the backward
+        pass, which takes the gradient of the logits.
     """
     if not docs:
         return model.ops.alloc2f(0, model.get_dim("nO")), lambda d_scores: []
@@ -160,7 +161,8 @@ def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[lis
     """Group items of similar length, so that padding is small.
 
     lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item. All items have the
-        same number of sequences; each is padded to the longest of its group.
+        same number of sequences. The first sequences of a group are padded to the longest of them,
+        and so on.
     max_tokens (int): Maximum number of tokens in a group, including padding. A group of one item
         may have more.
     YIELDS (List[int]): Indices of the items of a group, the longest first.

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class ModuleShim(PyTorchShim):
-    """Shim of a PyTorch module that is made later, when its sizes are known.
+    """Thinc shim of a PyTorch module that is created when its sizes are known.
 
-    The shim is saved as sizes and tensors, never as a pickle.
+    It is saved as sizes and tensors, never as a pickle.
 
-    build (Callable[..., Module]): Makes the module from its sizes, given as keywords. It must be
-        picklable: a class, a function of a module, or a `functools.partial` of them.
+    build (Callable[..., Module]): Makes the module. The sizes are keyword arguments. It must be
+        picklable: a class, a function at the top level of a module, or a `functools.partial`.
     """
 
     def __init__(self, build: "Callable[..., Module]"):
@@ -35,18 +35,18 @@ class ModuleShim(PyTorchShim):
 
     @property
     def module(self) -> "Module":
-        """The module.
+        """PyTorch module.
 
-        RAISES (ValueError): Its sizes are not known yet.
+        RAISES (ValueError): It is not created yet.
         """
         if self._model is None:
             raise ValueError("the model is not initialized. Call nlp.initialize first")
         return self._model
 
     def create(self, **sizes: int) -> None:
-        """Make the module.
+        """Create the module.
 
-        sizes (int): The sizes, keywords of `build`.
+        sizes (int): The keyword arguments of `build`.
         """
         self.cfg = sizes
         self._model = self.build(**sizes).to(get_torch_default_device())
@@ -62,9 +62,9 @@ class ModuleShim(PyTorchShim):
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use other parameters within a context, such as the optimizer's averages.
+        """Use other parameters inside the context, such as the averages of the optimizer.
 
-        params (Dict[Tuple[int, str], FloatsXd]): The parameters by shim and name.
+        params (Dict[Tuple[int, str], FloatsXd]): The parameters by id of the shim and name.
         """
         named = {} if self._model is None else dict(self._model.named_parameters())
         kept = {name: one.data for name, one in named.items() if (self.id, name) in params}
@@ -77,7 +77,7 @@ class ModuleShim(PyTorchShim):
                 named[name].data = values
 
     def to_bytes(self) -> bytes:
-        """Return sizes and tensors; empty if there is no module."""
+        """Serialize the sizes and tensors. The result is empty if there is no module."""
         from safetensors.torch import save
 
         if self._model is None:
@@ -86,11 +86,11 @@ class ModuleShim(PyTorchShim):
         return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
-        """Load a saved module. Compare sizes and tensors before memory is allocated.
+        """Load a saved module. Check that sizes and tensors match before memory is allocated.
 
         bytes_data (bytes): The result of `to_bytes`.
         RETURNS (ModuleShim): This object.
-        RAISES (ValueError): Sizes, tensors and the architecture's settings do not match.
+        RAISES (ValueError): The sizes do not match the tensors or the architecture.
         """
         if not bytes_data:
             return self
@@ -112,7 +112,8 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     from ...weights.layout import plain, read_parameters
     from ...weights.state_dict_file import StateDict
 
-    # A file must not override a setting of the architecture: a number of layers has no bound.
+    # A file must not override settings of the architecture, such as the number of layers: a wrong
+    # value could make the module arbitrarily large.
     fixed = getattr(build, "keywords", {})
     wrong = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
     if wrong:
@@ -133,9 +134,9 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
 
 
 def make_module(place: str, **sizes: Any) -> "Module":
-    """Import a class of PyTorch modules when it is needed, and make a module.
+    """Import the class of a PyTorch module, and make the module. This delays the import of PyTorch.
 
-    place (str): Module and name of the class, such as "spacy_elmo.tasks.coref.module:SpanRanker".
+    place (str): Path of the class, such as "spacy_elmo.tasks.coref.module:SpanRanker".
     sizes (Any): The arguments of the class.
     """
     module: Module = resolve_name(place)(**sizes)
@@ -150,11 +151,11 @@ def get_module_shim(model: Model) -> ModuleShim:
 
 
 def check_initialized(model: Model, name: str) -> None:
-    """Check that a component is initialized: it has its number of labels, and all modules.
+    """Check that a component is initialized: its modules exist, and its number of labels is set.
 
     model (Model): The component's model.
     name (str): The component's name.
-    RAISES (ValueError): It is not, with spaCy's message E109.
+    RAISES (ValueError): It is not initialized (spaCy's error E109).
     """
     shims = [shim for layer in model.walk() for shim in layer.shims]
     missing = any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims)
@@ -168,15 +169,15 @@ def run_module(
     is_train: bool,
     compute: "Callable[..., Sequence[Tensor]]",
 ) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[FloatsXd]]]:
-    """Run a layer's module, for the layer's `forward`.
+    """Run the PyTorch module of a layer, and return its outputs and the backward pass.
 
-    model (Model): The layer, with a `ModuleShim` as its only shim.
-    inputs (Sequence[FloatsXd]): The inputs; each gets a gradient.
+    model (Model): The layer. Its only shim is a `ModuleShim`.
+    inputs (Sequence[FloatsXd]): The inputs.
     is_train (bool): Whether there will be a backward pass.
-    compute (Callable[..., Sequence[Tensor]]): Computes the outputs from the module and the
-        list of inputs as tensors.
-    RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass from their
-        gradients to those of the inputs. It adds to the gradients of the parameters.
+    compute (Callable[..., Sequence[Tensor]]): Computes the outputs from two arguments: the module,
+        and the list of inputs as tensors.
+    RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass. It converts
+        gradients of the outputs to gradients of the inputs, and adds to the parameters' gradients.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Component `elmo_srl`: semantic roles."""
+"""Component `elmo_srl`: semantic role labeling."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
@@ -34,25 +34,26 @@ from .model import Instance, InstanceScorer, Predicates, predicate_instances, se
 PREDICATES = ("model", "verbs", "gold")
 TINY = 1e-30
 VERBS = ("VERB", "AUX")
-# Key of `cfg`: whether the model has learned to find predicates. Early versions did not write it.
+# Key of `cfg`: whether the model has learned to find predicates. Older saved pipes do not have it.
 FINDS_PREDICATES = "finds_predicates"
 
 
 class SemanticRoleLabeler(SpanPipe):
-    """Component that finds semantic roles: who did what to whom. It sets `doc.spans["srl"]`.
+    """Component that finds semantic roles: who did what to whom.
 
-    The `id` of a span is the index of its predicate's token. A reference without this group has no
-    annotation.
+    It sets `doc.spans["srl"]`. The `id` of a span is the index of its predicate's token. Training
+    skips references without this group.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
     name (str): Name of the pipe.
-    predicates (str): Source of the predicates in prediction. "model": the model finds them. It
-        learns this in training. "verbs": tokens with `pos_` VERB or AUX. "gold": the predicates
-        that are already in `doc.spans["srl"]`; in an evaluation, the predicates of the reference.
-    segmenter (Callable[[Doc], List[Segment]]): Splits Docs into the sentences that are read.
-    max_batch_tokens (int): Maximum number of tokens in a batch of the encoder. A sentence counts
-        once for each of its predicates.
+    predicates (str): Source of the predicates in prediction. "model": the model finds them, which
+        it learns in training. "verbs": tokens with `pos_` VERB or AUX. "gold": the predicates that
+        are already in `doc.spans["srl"]` or, in an evaluation, in the reference.
+    segmenter (Callable[[Doc], List[Segment]]): Splits a Doc into the sentences that the model
+        reads.
+    max_batch_tokens (int): Maximum number of tokens in a batch of the encoder. The tokens of a
+        sentence count once per predicate.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
@@ -86,10 +87,10 @@ class SemanticRoleLabeler(SpanPipe):
         """Find the frames of Docs, without changing them.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): For each Doc the roles of
-            each predicate, V included; None if the predicates are not given.
-        RAISES (ValueError): The pipe has no labels, or cannot find predicates: a Doc has no parts
-            of speech for "verbs", or training did not teach the model for "model".
+        RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): For each Doc, the roles of
+            each predicate, including V; None if `predicates` is "gold" and the Doc has none.
+        RAISES (ValueError): The pipe is not initialized; `predicates` is "verbs" and a Doc has no
+            parts of speech; or `predicates` is "model" and the model has not learned to find them.
         """
         self._check_initialized()
         if self.predicates == "model" and self.cfg.get(FINDS_PREDICATES) is False:
@@ -141,7 +142,7 @@ class SemanticRoleLabeler(SpanPipe):
     def _scored(
         self, instances: Iterable[Instance], score: InstanceScorer
     ) -> Iterator[tuple[Instance, np.ndarray]]:
-        """Yield instances with the scores of their tags."""
+        """Yield each instance with the scores of its tags."""
         for batch in self._batches(instances):
             scores, _ = score(batch)
             yield from zip(batch, map(self.model.ops.to_numpy, scores))
@@ -194,10 +195,10 @@ class SemanticRoleLabeler(SpanPipe):
     def _loss(
         self, gold: list[Any], scores: tuple[list[Instance], list[Floats2d]]
     ) -> tuple[float, list[Floats2d]]:
-        """Return the negative log-likelihood, and its gradient with respect to the logits.
+        """Return the negative log-likelihood, summed over tokens, and its gradient.
 
-        The likelihood sums over tokens. The scores are instances, and the probabilities of their
-        tags.
+        The gradient is with respect to the logits. `scores` contains instances, and the
+        probabilities of the tags of each instance.
         """
         loss, d_scores = 0.0, []
         for one, probabilities in zip(*scores):
@@ -217,14 +218,15 @@ class SemanticRoleLabeler(SpanPipe):
         return loss, d_scores
 
     def _gold(self, example: Example) -> Optional[Frames]:
-        """Return the checked roles of each predicate."""
+        """Check and return the gold roles of each predicate."""
         frames = gold_frames(example)
         return frames and checked_frames(example.predicted, frames, self.segmenter, self.labels)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the roles.
 
-        With `predicates = "gold"`, Docs without predicates first get the reference's.
+        If `predicates` is "gold", Docs without `doc.spans["srl"]` first get the predicates of the
+        reference, and their roles are predicted.
 
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): The scores of the scorer.

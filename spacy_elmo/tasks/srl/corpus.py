@@ -1,4 +1,4 @@
-"""Reader of sentences with semantic roles."""
+"""Corpus reader for `elmo_srl`: sentences with semantic roles."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +22,13 @@ SRL_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.SRLCorpus.v1")
 def make_srl_corpus(path: Union[str, Path]) -> Reader:
-    """Make a reader of examples for `elmo_srl`, which have the tokens of the file.
+    """Make a corpus reader for `elmo_srl`. It keeps the tokens of the file.
 
-    A `.jsonl` file, which may be gzipped, has one sentence per line: its `"words"` and `"frames"`.
-    A frame has the token of its predicate, `"pred"`, and BIO `"tags"`. A `.spacy` file has Docs
-    with `doc.spans["srl"]`.
+    The file is one of:
+
+    * `.jsonl`, also gzipped: one sentence per line, with `"words"` and `"frames"`. A frame has
+      `"pred"`, the token of the predicate, and BIO `"tags"`.
+    * `.spacy`: Docs with `doc.spans["srl"]`.
 
     path (Union[str, Path]): The file.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
@@ -39,11 +41,11 @@ def make_srl_corpus(path: Union[str, Path]) -> Reader:
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:
-    """Make a Doc of one sentence with semantic roles; a missing V is added to its predicate.
+    """Make a Doc of one sentence with semantic roles. If a frame has no V, add it.
 
     vocab (Vocab): The vocab.
-    words (Sequence[str]): Its words.
-    frames (Sequence[dict]): The predicates with their roles: `"pred"`, a token, and `"tags"`.
+    words (Sequence[str]): The words of the sentence.
+    frames (Sequence[dict]): The frames: `"pred"`, the token of the predicate, and BIO `"tags"`.
     RETURNS (Doc): The Doc, with `doc.spans["srl"]`.
     RAISES (ValueError): The tags are not BIO tags of the words, V is not at the predicate, or a
         token has two frames.
@@ -62,8 +64,8 @@ def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]
             right = tag in ("B-V", "O") if token == predicate else tag != "B-V"
             if not right:
                 raise ValueError(
-                    f'token {token} has the tag {tag}, but "pred" is {predicate}, where V must '
-                    f"begin. Use C-V for other parts of the predicate"
+                    f'token {token} has the tag {tag}, but V must begin at "pred", token '
+                    f"{predicate}. Use C-V for other parts of the predicate"
                 )
         if found.setdefault(predicate, roles) != roles:
             raise ValueError(f"token {predicate} has two different frames")

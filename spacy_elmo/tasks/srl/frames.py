@@ -1,4 +1,4 @@
-"""Frames (predicates with their roles) in `doc.spans["srl"]`, and their scores."""
+"""Frames (predicates with their roles) in `doc.spans["srl"]`, and the scorer."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,16 +16,16 @@ from ..shared.spans import Aligner, checked_spans, span_error, to_predicted, to_
 
 KEY = "srl"
 PREDICATE = "V"  # Label of the predicate itself.
-Frames = dict[int, list[LabeledSpan]]  # Keys are the tokens of predicates.
+Frames = dict[int, list[LabeledSpan]]  # From the token of a predicate to its roles.
 
 
 def read_frames(doc: Doc) -> Optional[Frames]:
-    """Read the roles of each predicate, V included.
+    """Read the roles of each predicate from `doc.spans["srl"]`, including V.
 
     RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles; None if the Doc has no
         such span group.
     RAISES (ValueError): A span has no tokens or no label, its id is not a token, or the id of V is
-        not its first token.
+        not the first token of V.
     """
     if KEY not in doc.spans:
         return None
@@ -43,7 +43,7 @@ def _checked_spans(doc: Doc) -> Iterator[Span]:
         elif span.label_ == PREDICATE and span.start != span.id:
             fault = (
                 f"V must begin at its predicate. Create it with span_id={span.start}. "
-                f"(`Doc.from_docs` does not update ids of spans.)"
+                f"(`Doc.from_docs` does not update the ids of spans.)"
             )
         if fault:
             raise span_error(span, KEY, f"has the id {span.id}, but {fault}")
@@ -65,7 +65,7 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
-    """Return `doc._.srl`: a dict from each predicate's token to its spans by label.
+    """Return the value of `doc._.srl`: for each predicate's token, the spans of its roles by label.
 
     RAISES (ValueError): A span is wrong, see `read_frames`.
     """
@@ -76,14 +76,14 @@ def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
 
 
 class SRLTags(BIOTags):
-    """BIO tags of roles; B-V only occurs at the predicate."""
+    """BIO tags of roles. B-V is only allowed at the predicate."""
 
     def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
-        """Find the best tags of a predicate's roles.
+        """Find the best valid sequence of tags with B-V only at the predicate.
 
         scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
         predicate (int): The predicate's token.
-        RETURNS (numpy.ndarray): Tags in a valid order. *Shape:* `(n_tokens,)`
+        RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`
         """
         fixed = np.array(scores)
         fixed[:, self.begin(PREDICATE)] = -np.inf
@@ -93,22 +93,22 @@ class SRLTags(BIOTags):
 
 
 def gold_frames(example: Example) -> Optional[Frames]:
-    """Return the reference's frames in tokens of the predicted Doc; None if there are none."""
+    """Return the gold frames, in tokens of the predicted Doc; None without annotation."""
     frames = read_frames(example.reference)
     return frames and _align(frames, to_predicted(example))
 
 
 def predicted_frames(example: Example) -> Frames:
-    """Return the predicted frames in tokens of the reference."""
+    """Return the predicted frames, in tokens of the reference."""
     frames = read_frames(example.predicted) or {}
     return _align(frames, to_reference(example))
 
 
 def _align(frames: Frames, aligner: Aligner) -> Frames:
-    """Return the frames in the tokens of another Doc of the same text.
+    """Convert frames to tokens of another Doc of the same text.
 
-    Omit a span if one of its ends is inside a token of the other Doc. If two predicates become one
-    token, omit the second.
+    Drop spans that begin or end inside a token of the other Doc. If two predicates are in the same
+    token of the other Doc, drop the second.
     """
     aligned: Frames = {}
     for predicate, roles in frames.items():
@@ -121,7 +121,7 @@ def _align(frames: Frames, aligner: Aligner) -> Frames:
 
 
 def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan]:
-    """Return the roles of a predicate; add V if it is missing."""
+    """Return the roles of a predicate. Add V if it is missing."""
     if any(label == PREDICATE for _, _, label in roles):
         return roles
     return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
@@ -130,15 +130,16 @@ def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan
 def checked_frames(
     doc: Doc, frames: Frames, segmenter: Segmenter, labels: Collection[str]
 ) -> Frames:
-    """Check gold frames.
+    """Check gold frames, and add missing V.
 
-    doc (Doc): The Doc of their tokens.
+    doc (Doc): The Doc.
     frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate. V may be missing.
-    segmenter (Callable[[Doc], List[Segment]]): Splits the Doc into the sentences that are read.
+    segmenter (Callable[[Doc], List[Segment]]): Splits the Doc into the sentences that the model
+        reads.
     labels (Collection[str]): The known labels.
     RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
-    RAISES (ValueError): Two roles of a predicate overlap, a role crosses the end of its sentence,
-        or its label is unknown.
+    RAISES (ValueError): Two roles of a predicate overlap, a role is not in the sentence of its
+        predicate, or a label is unknown.
     """
     segments = segmenter(doc)
     checked = {predicate: with_predicate(predicate, roles) for predicate, roles in frames.items()}
@@ -148,14 +149,14 @@ def checked_frames(
             fault = ""
             if following[0] < end:
                 other = f"{following[2]} ({following[0]}, {following[1]})"
-                fault = f"overlaps {other}, but a token has one role of a predicate"
+                fault = f"overlaps {other}, but a token has only one role per predicate"
             elif start < first or end > stop:
                 fault = (
-                    f"is not within the sentence ({first}, {stop}). Correct one of them. (A Doc "
-                    f"without sentences is split, unless segmenter is spacy-elmo.sentences.v1.)"
+                    f"is not within the sentence ({first}, {stop}). Correct one of them. (If the "
+                    f"Doc has no sentences, set segmenter to spacy-elmo.sentences.v1.)"
                 )
             elif label not in labels:
-                fault = "has a label that the pipe was not initialized with"
+                fault = "has a label that the pipe does not know. Initialize it with this label"
             if fault:
                 role = f"is a role of {doc[predicate].text!r} (token {predicate}) and"
                 raise span_error(Span(doc, start, end, label=label), KEY, f"{role} {fault}")
@@ -165,7 +166,7 @@ def checked_frames(
 # Scores
 
 LEFT_OUT = (PREDICATE, f"C-{PREDICATE}")
-Role = tuple[int, int, int, str]  # Predicate, first token, the token after the last one, label.
+Role = tuple[int, int, int, str]  # Predicate, first token, token after the last one, label.
 
 
 @registry.scorers("spacy-elmo.srl_scorer.v1")
@@ -175,15 +176,15 @@ def make_srl_scorer() -> Callable:
 
 
 def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Compute precision, recall and F-score of roles.
+    """Compute precision, recall and F-score of roles and of predicates.
 
     A role is right if its predicate, first token, last token and label are right. V and C-V, the
-    predicate itself, do not count. Examples whose reference has no `doc.spans["srl"]` do not count.
+    predicate itself, are no roles. Examples whose reference has no `doc.spans["srl"]` are skipped.
 
     examples (Iterable[Example]): The examples.
-    RETURNS (Dict[str, Any]): `srl_p`, `srl_r` and `srl_f`; the same by label in `srl_per_type`; and
-        `srl_predicates_p`, `srl_predicates_r` and `srl_predicates_f` for predicates. They are None
-        if there is nothing to count.
+    RETURNS (Dict[str, Any]): For roles `srl_p`, `srl_r` and `srl_f`, and the same by label in
+        `srl_per_type`. For predicates `srl_predicates_p`, `srl_predicates_r` and
+        `srl_predicates_f`. They are None if there is nothing to count.
     """
     roles, predicates = PRFScore(), PRFScore()
     per_type: dict[str, PRFScore] = defaultdict(PRFScore)

@@ -1,6 +1,7 @@
 """Model of semantic roles (He et al. 2017).
 
-It reads a sentence once for each of its predicates, with a flag at the predicate.
+The encoder reads a sentence once per predicate, each time with a flag at this predicate. If the
+model also finds predicates, it reads the sentence once more, without a flag.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,23 +18,23 @@ from ...embedding.segmenters import Segment, segment_of
 from ...registry import registry
 from ..shared import DocHead, Tok2Vec, Vectors, forward_head
 
-Predicates = Optional[Collection[int]]  # Tokens; None if predicates are not given.
+Predicates = Optional[Collection[int]]  # Tokens of the predicates of a Doc; None if unknown.
 
-Flagged = tuple[Vectors, list[Ints1d]]  # Vectors and flags.
+Flagged = tuple[Vectors, list[Ints1d]]  # Vectors and flags of the tokens.
 FlagLayer: TypeAlias = Model[Flagged, Vectors]
 
-# Rows of the flags' embedding: another token, the predicate, and all tokens of an instance that
-# finds predicates.
+# Rows of the embedding of flags. An instance for roles has FLAGGED at its predicate and OTHER
+# elsewhere. An instance for finding predicates has UNFLAGGED at all tokens.
 OTHER, FLAGGED, UNFLAGGED = range(3)
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Sentence that the model reads, with at most one flagged predicate.
+    """Input of the encoder: a sentence with at most one flagged predicate.
 
-    doc (int): Number of the Doc in its batch.
-    segment (Segment): The tokens.
-    predicate (int): The token whose roles the model finds; -1 to find predicates.
+    doc (int): Index of the Doc in its batch.
+    segment (Segment): The tokens of the sentence.
+    predicate (int): The token of the predicate, to find its roles; -1 to find predicates.
     """
 
     doc: int
@@ -42,7 +43,7 @@ class Instance:
 
     @property
     def tokens(self) -> slice:
-        """Tokens within the Doc."""
+        """Tokens of the sentence, as a slice of the Doc."""
         return slice(self.segment.start, self.segment.end)
 
     def __len__(self) -> int:
@@ -50,7 +51,7 @@ class Instance:
 
     @property
     def flags(self) -> np.ndarray:
-        """Row of the flags' embedding for each token.
+        """Flag of each token.
 
         *Shape:* `(n_tokens,)`
         """
@@ -62,11 +63,10 @@ class Instance:
 def predicate_instances(
     segments: Sequence[list[Segment]], predicates: Sequence[Predicates]
 ) -> list[Instance]:
-    """Make the instances that find the roles of predicates.
+    """Make the instances that find roles, one per predicate.
 
     segments (Sequence[List[Segment]]): The segments of each Doc.
-    predicates (Sequence[Optional[Collection[int]]]): The tokens in each Doc.
-    RETURNS (List[Instance]): One instance per predicate, with the segment that keeps it.
+    predicates (Sequence[Optional[Collection[int]]]): The tokens of the predicates of each Doc.
     """
     return [
         Instance(i, segment_of(segments[i], token), token)
@@ -79,20 +79,19 @@ def segment_instances(segments: Sequence[list[Segment]]) -> list[Instance]:
     """Make the instances that find predicates, one per segment.
 
     segments (Sequence[List[Segment]]): The segments of each Doc.
-    RETURNS (List[Instance]): The instances.
     """
     return [Instance(i, segment) for i, found in enumerate(segments) for segment in found]
 
 
 class InstanceScorer(DocHead):
-    """Callable that scores the tags of instances of Docs, a batch at a time."""
+    """Output of the model: a callable that scores the tags of a batch of instances."""
 
     def __call__(self, instances: Sequence[Instance]) -> tuple[Vectors, Callable]:
-        """Score the tags of instances.
+        """Score the tags of each token of instances.
 
         instances (Sequence[Instance]): The batch.
-        RETURNS (Tuple[List[Floats2d], Callable]): Scores in prediction or probabilities in
-            training, `(n_tokens, n_tags)` each, and the backward pass from the gradient of
+        RETURNS (Tuple[List[Floats2d], Callable]): Logits in prediction or probabilities in
+            training, `(n_tokens, n_tags)` each; and the backward pass, which takes the gradients of
             the logits.
         """
         parts = [self.vectors[one.doc][one.tokens] for one in instances]
@@ -110,11 +109,14 @@ class InstanceScorer(DocHead):
 def build_srl(
     tok2vec: Tok2Vec, encode: Model[Vectors, Vectors], flag_width: int = 100
 ) -> Model[list[Doc], InstanceScorer]:
-    """Build a model of semantic roles: `[tok2vec ; flag]`, an encoder, a softmax over BIO tags.
+    """Build a model of semantic roles (He et al. 2017).
+
+    The vector of a token is concatenated with an embedding of its flag, which marks the predicate.
+    Then come an encoder and a softmax over BIO tags.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once per Doc.
     encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once per predicate.
-    flag_width (int): Width of the embedding of the flag at the predicate.
+    flag_width (int): Width of the embedding of flags.
     RETURNS (Model[List[Doc], InstanceScorer]): The model. Its output is a callable that scores
         batches of instances.
     """
@@ -133,7 +135,7 @@ def build_srl(
 def init(
     model: Model[list[Doc], InstanceScorer], X: Optional[list[Doc]] = None, Y: object = None
 ) -> None:
-    """Initialize the vectors, and the head with their width."""
+    """Initialize the tok2vec layer, and the head with its width."""
     model.get_ref("output").set_dim("nO", model.get_dim("nO"))
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
@@ -143,7 +145,7 @@ def init(
 
 
 def ConcatFlags(width: int) -> FlagLayer:
-    """Build a layer that appends the learned embedding of its flag to each token."""
+    """Build a layer that appends to each token's vector a learned embedding of its flag."""
     return Model(
         "elmo_concat_flags",
         forward_flags,
@@ -170,7 +172,7 @@ def forward_flags(model: FlagLayer, X: Flagged, is_train: bool) -> tuple[Vectors
 
 
 def init_flags(model: FlagLayer, X: Flagged, Y: object = None) -> None:
-    """Initialize `ConcatFlags`; take the input's width from X."""
+    """Initialize `ConcatFlags`. X determines the width of the input."""
     width = X[0][0].shape[1]
     model.set_dim("nI", width)
     model.set_dim("nO", width + model.get_dim("nE"))

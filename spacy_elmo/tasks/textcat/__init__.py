@@ -1,4 +1,4 @@
-"""Biattentive classification network as a model of spaCy's `textcat`."""
+"""Biattentive classification network, a model for spaCy's `textcat`."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -32,18 +32,18 @@ def build_bcn(
 ) -> Classifier:
     """Build the biattentive classification network (McCann et al. 2017, section 5).
 
-    It is a `model` of `textcat` or `textcat_multilabel`. Peters et al. 2018 measured ELMo with it.
-    The published sizes are 300, and 1200 and 600 for the maxout layers.
+    Use it as `model` of `textcat` or `textcat_multilabel`. Peters et al. 2018 evaluated ELMo with
+    it. The papers use `hidden_width = 300` and `maxout_widths = [1200, 600]`.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens.
     elmo (Optional[Model[List[Doc], List[Floats2d]]]): A second listener, or a Tok2VecElmo. Its
-        vectors join the integrator's output (Peters et al. 2018, section 3.3).
+        vectors are concatenated with the integrator's output (Peters et al. 2018, section 3.3).
     exclusive_classes (bool): Whether a Doc has exactly one class. True: a softmax over the
         classes; False: a sigmoid for each class.
     hidden_width (int): Width of the layer before the encoder, and of each direction of the LSTMs.
-    maxout_widths (Sequence[int]): Widths of the two maxout layers before the last.
-    maxout_pieces (int): Pieces of the maxout layers.
-    dropout (float): Rate on the vectors and between layers, in training.
+    maxout_widths (Sequence[int]): Widths of the maxout layers, except the last.
+    maxout_pieces (int): Number of pieces of the maxout layers.
+    dropout (float): Dropout rate of the vectors and between layers.
     max_batch_tokens (int): Maximum number of tokens in a batch, including padding. A batch of one
         Doc may have more. The memory for attention grows with the square of a Doc's length.
     nO (Optional[int]): Number of classes.
@@ -62,15 +62,15 @@ def build_bcn(
 def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2d, Callable]:
     """Compute the probabilities of the classes.
 
-    The backward pass takes the gradient of the logits. spaCy's `textcat` computes it: the
-    difference of probabilities and truth.
+    The backward pass takes the gradient of the logits, which spaCy's `textcat` computes:
+    probabilities minus truth.
     """
     squash = model.ops.sigmoid if model.attrs["multi_label"] else model.ops.softmax
     items = [(i, (slice(0, len(doc)),)) for i, doc in enumerate(docs)]
     found, backprop_texts = classify(model, docs, items, is_train, squash)
 
     def backprop(d_logits: Floats2d) -> list[Doc]:
-        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` has no such check.
+        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` does not check it.
         return backprop_texts(d_logits)
 
     return found, backprop

@@ -13,22 +13,23 @@ N_POOLS = 4  # Maximum, mean, minimum, self-attention.
 class BiattentiveClassifier(nn.Module):
     """Classifier of sequences.
 
-    With `x` a sequence after a ReLU layer:
+    `x` is a sequence after a ReLU layer:
 
         h = biLSTM(x)
         A = softmax(h h^T)                    (rows over the sequence)
         y = biLSTM([h ; h - A h ; h * A h])   (the integrator)
         z = [max y ; mean y ; min y ; sum_t softmax(w y + b)_t y_t]
 
-    Maxout layers lead from z to the classes. Other vectors can join y.
+    Maxout layers compute the logits of the classes from z. Other vectors can be concatenated with
+    y.
 
     nI (int): Width of the input.
-    nE (int): Width of the vectors that join the integrator's output; 0 for none.
+    nE (int): Width of the vectors that are concatenated with y; 0 for none.
     nO (int): Number of classes.
     hidden_width (int): Width of the ReLU layer, and of each direction of the LSTMs.
-    maxout_widths (Sequence[int]): Widths of the maxout layers but the last.
-    maxout_pieces (int): Pieces of the maxout layers.
-    dropout (float): Rate on the input, on the pooled vectors and between maxout layers.
+    maxout_widths (Sequence[int]): Widths of the maxout layers, except the last.
+    maxout_pieces (int): Number of pieces of the maxout layers.
+    dropout (float): Dropout rate of the input, the pooled vectors and between maxout layers.
     """
 
     def __init__(
@@ -57,10 +58,12 @@ class BiattentiveClassifier(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, sequences: Sequence[Tensor], joined: Sequence[Tensor] = ()) -> Tensor:
-        """Score the classes of sequences.
+        """Compute the logits of the classes of sequences.
 
-        sequences (Sequence[Tensor]): *Shape:* `(n_tokens, nI)` each. One may be empty.
-        joined (Sequence[Tensor]): Vectors that join, or none. *Shape:* `(n_tokens, nE)` each
+        sequences (Sequence[Tensor]): The sequences, which may be empty. *Shape:* `(n_tokens, nI)`
+            each
+        joined (Sequence[Tensor]): Vectors to concatenate with y, or none. *Shape:*
+            `(n_tokens, nE)` each
         RETURNS (Tensor): Logits. *Shape:* `(n_sequences, nO)`
         """
         x, mask = pad(sequences)
@@ -77,11 +80,12 @@ class BiattentiveClassifier(nn.Module):
         return hidden
 
     def pool(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Pool each sequence by maximum, mean, minimum and self-attention.
+        """Pool the tokens of each sequence by maximum, mean, minimum and self-attention.
 
         values (Tensor): *Shape:* `(n_sequences, longest, width)`
         mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
-        RETURNS (Tensor): Zeros for a sequence without tokens. *Shape:* `(n_sequences, 4 width)`
+        RETURNS (Tensor): The four results, concatenated; zeros for an empty sequence.
+            *Shape:* `(n_sequences, 4 * width)`
         """
         tokens = mask[..., None]
         n_tokens = tokens.sum(dim=1)

@@ -1,4 +1,4 @@
-"""Docs of two texts: a premise and a hypothesis, or a question and its context."""
+"""Docs that contain two texts: a premise and a hypothesis, or a question and its context."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Union
@@ -31,14 +31,14 @@ def make_pair(
 ) -> Doc:
     """Make one Doc of two texts.
 
-    The second text starts a sentence. The pipeline can set all other starts of sentences.
+    Each text starts a sentence. Other sentence starts are not set, so the pipeline can set them.
 
-    nlp (Union[Language, Vocab]): A pipeline, whose tokenizer splits the texts. With a vocab, the
-        texts are split at whitespace.
+    nlp (Union[Language, Vocab]): A pipeline, to split the texts with its tokenizer; or a vocab, to
+        split them at whitespace.
     first (Union[str, Sequence[str]]): The first text, or its words.
     second (Union[str, Sequence[str]]): The second text, or its words.
     groups (Sequence[str]): The keys of the span groups of the two texts.
-    RETURNS (Doc): The Doc, with one span in each group.
+    RETURNS (Doc): The Doc. Each group contains one span, a text.
     """
     halves = [_tokens(nlp, text) for text in (first, second)]
     if halves[0]:
@@ -64,12 +64,11 @@ def _tokens(nlp: Union[Language, Vocab], text: Union[str, Sequence[str]]) -> lis
 
 
 def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
-    """Find the two texts of a Doc.
+    """Return the tokens of the two texts of a Doc.
 
     doc (Doc): The Doc.
-    groups (Sequence[str]): The keys of their span groups.
-    RETURNS (Halves): Their tokens.
-    RAISES (ValueError): A group is missing or has more than one span, or the two overlap.
+    groups (Sequence[str]): The keys of the span groups of the two texts.
+    RAISES (ValueError): A group does not have exactly one span, or the two spans overlap.
     """
     found = []
     for group in groups:
@@ -90,11 +89,10 @@ def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
 
 
 def copy_pair(doc: Doc, groups: Sequence[str]) -> Doc:
-    """Copy a Doc without its annotation: only tokens, sentences and the two texts.
+    """Copy the tokens, sentences and two texts of a Doc, without other annotation.
 
     doc (Doc): The Doc.
-    groups (Sequence[str]): The keys of the span groups.
-    RETURNS (Doc): Another Doc of the same tokens.
+    groups (Sequence[str]): The keys of the span groups of the two texts.
     RAISES (ValueError): A group is wrong, see `read_halves`.
     """
     copy = copy_tokens(doc)

@@ -1,4 +1,4 @@
-"""Readers of pairs of texts, and of questions with contexts and answers."""
+"""Corpus readers for `elmo_textpair` (labeled pairs) and `elmo_qa` (questions with answers)."""
 
 import codecs
 import json
@@ -31,14 +31,16 @@ SQUAD = Schema(
 def make_textpair_corpus(
     path: Union[str, Path], groups: Sequence[str] = list(ENTAILMENT)
 ) -> Reader:
-    """Make a reader of examples for `elmo_textpair`.
+    """Make a corpus reader for `elmo_textpair`.
 
-    A `.jsonl` file, which may be gzipped, has one pair per line: the two texts, with their groups
-    as keys, and a `"label"`. A text can be a list of words. A `.spacy` file has Docs with both
-    groups and `doc.cats`.
+    The file is one of:
+
+    * `.jsonl`, also gzipped: one pair per line, with the two texts and a `"label"`. The keys of the
+      texts are `groups`. A text can be a list of words.
+    * `.spacy`: Docs with both span groups and `doc.cats`.
 
     path (Union[str, Path]): The file.
-    groups (Sequence[str]): The keys of the two texts, and of their span groups.
+    groups (Sequence[str]): The keys of the two texts, in JSON lines and of their span groups.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
@@ -56,32 +58,35 @@ def make_textpair_corpus(
 
 
 def check_pair(doc: Doc, groups: Sequence[str]) -> None:
-    """Check a gold Doc of two texts.
+    """Check the texts, answers and labels of a gold Doc.
 
     doc (Doc): The Doc.
-    groups (Sequence[str]): The keys of the span groups.
+    groups (Sequence[str]): The keys of the span groups of the two texts.
     RAISES (ValueError): A text is missing, or a text, answer or label is empty.
     """
     for group, half in zip(groups, read_halves(doc, groups)):
         if half.start == half.stop:  # spaCy cannot copy a Doc with an empty span.
-            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens. Leave it out")
+            raise ValueError(f"the {group} of the Doc {name_of(doc)} has no tokens. Remove the Doc")
     list(checked_spans(doc, ANSWER, labeled=False))
     if any(not label.strip() for label in doc.cats):
-        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty. Leave it out")
+        raise ValueError(f"a label in doc.cats of the Doc {name_of(doc)} is empty. Remove it")
 
 
 @registry.readers("spacy-elmo.QACorpus.v1")
 def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION)) -> Reader:
-    """Make a reader of examples for `elmo_qa`.
+    """Make a corpus reader for `elmo_qa`.
 
-    A `.jsonl` file, which may be gzipped, has one question per line: the two texts, with their
-    groups as keys, and `"answers"`. An answer has its `"text"` and `"answer_start"`, the character
-    of the context where it begins. A question without an answer has an empty list. A `.json` file
-    has the format of SQuAD 1.1 or 2.0. A `.spacy` file has Docs with both groups and
-    `doc.spans["answer"]`.
+    The file is one of:
+
+    * `.jsonl`, also gzipped: one question per line, with the two texts and `"answers"`. The keys of
+      the texts are `groups`. An answer has `"text"` and `"answer_start"`, the index of its first
+      character in the context. A question without an answer has an empty list.
+    * `.json`: the format of SQuAD 1.1 or 2.0.
+    * `.spacy`: Docs with both span groups and `doc.spans["answer"]`.
 
     path (Union[str, Path]): The file.
-    groups (Sequence[str]): The keys of the span groups of question and context.
+    groups (Sequence[str]): The keys of question and context, in JSON lines and of their span
+        groups.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
     path = user_path(path)
@@ -109,19 +114,19 @@ def make_question(
     answers: Iterable[dict[str, Any]],
     groups: Sequence[str] = QUESTION,
 ) -> Doc:
-    """Make the Doc of a question with its gold answers.
+    """Make a Doc of a question, its context and its gold answers.
 
-    Answers are extended to whole tokens. Their original texts are in
-    `doc.spans["answer"].attrs["texts"]`.
+    The spans of answers in `doc.spans["answer"]` are extended to whole tokens. The original texts
+    are in `doc.spans["answer"].attrs["texts"]`.
 
-    nlp (Language): Its tokenizer splits the texts.
+    nlp (Language): The pipeline, whose tokenizer splits the texts.
     question (Union[str, Sequence[str]]): The question, or its words.
-    context (str): Its context.
-    answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, a character of the
-        context. Whitespace around the text is ignored. A question without an answer has none.
+    context (str): The context.
+    answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, the index of its first
+        character in the context. Whitespace around the text is ignored. Empty for a question
+        without an answer.
     groups (Sequence[str]): The keys of the span groups of question and context.
-    RETURNS (Doc): The Doc.
-    RAISES (ValueError): An answer is not at its place in the context.
+    RAISES (ValueError): The context does not contain an answer at its `"answer_start"`.
     """
     doc = make_pair(nlp, question, context, groups)
     tokens = read_halves(doc, groups).second
@@ -149,13 +154,14 @@ def make_question(
 def read_squad(
     path: Path, nlp: Language, groups: Sequence[str] = QUESTION
 ) -> Iterator[tuple[int, Doc]]:
-    """Read the questions of a file of SQuAD 1.1 or 2.0.
+    """Read the questions from a file in the format of SQuAD 1.1 or 2.0.
 
     path (Path): The file.
-    nlp (Language): Its tokenizer splits the texts.
+    nlp (Language): The pipeline, whose tokenizer splits the texts.
     groups (Sequence[str]): The keys of the span groups of question and context.
-    YIELDS (Tuple[int, Doc]): The number of the article, and the Doc of a question.
-    RAISES (ValueError): The file has another format, or an answer is not at its place.
+    YIELDS (Tuple[int, Doc]): The index of the article, and the Doc of a question.
+    RAISES (ValueError): The file has another format, or a context does not contain an answer at its
+        `"answer_start"`.
     """
     check_regular(path)
     name, content = "", path.read_bytes().removeprefix(codecs.BOM_UTF8)

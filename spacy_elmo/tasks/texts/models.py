@@ -1,4 +1,4 @@
-"""Models of two texts: ESIM for their label, BiDAF for the answer to a question."""
+"""Models for two texts: ESIM labels them, BiDAF finds the answer to a question."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,17 +29,17 @@ def build_esim(
     dropout: float = 0.5,
     max_batch_tokens: int = 4096,
 ) -> Model[list[Doc], Floats2d]:
-    """Build ESIM, a model of the label of two texts (Chen et al. 2017).
+    """Build ESIM, a model that labels two texts (Chen et al. 2017).
 
-    It has a biLSTM over both texts, attention in both directions, a second biLSTM, and mean and
+    It has a biLSTM over each text, attention in both directions, a second biLSTM, and mean and
     max pooling. The paper's width is 600.
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens at the input.
-    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that join the output of
-        the first biLSTM, such as a second listener.
-    groups (Sequence[str]): The keys of the two texts' span groups.
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, the input.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that are concatenated with
+        the output of the first biLSTM, such as a second listener.
+    groups (Sequence[str]): The keys of the span groups of the two texts.
     width (int): Width of the layers, half of it for each direction of an LSTM.
-    dropout (float): Rate at the input of each layer.
+    dropout (float): Dropout rate of the input of each layer.
     max_batch_tokens (int): Maximum number of tokens in a batch, including padding. A batch of one
         pair may have more.
     RETURNS (Model[List[Doc], Floats2d]): The probabilities of the labels, `(n_docs, n_labels)`.
@@ -64,31 +64,30 @@ def build_bidaf(
     overlap: int = 200,
     max_batch_tokens: int = 4096,
 ) -> AnswerModel:
-    """Build a model of the first and last token of an answer (Clark and Gardner 2017).
+    """Build a model that finds the first and last token of an answer (Clark and Gardner 2017).
 
     It has biGRUs, attention between question and context in both directions, and self-attention of
     the context. The paper's width with ELMo is 180.
 
-    The memory of attention grows with the square of the context's length. So a long context is
-    read in windows, and the scores of all windows compete.
+    The memory for attention grows with the square of the context's length. So long contexts are
+    read in windows. The scores of all windows are then compared.
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens at the input.
-    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that join the output of
-        the first biGRU, such as a second listener.
+    tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, the input.
+    output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that are concatenated with
+        the output of the first biGRU, such as a second listener.
     groups (Sequence[str]): The keys of the span groups of question and context.
     width (int): Width of the layers, half of it for each direction of a GRU.
-    dropout (float): Rate at the input of each layer.
-    window (int): Maximum number of tokens of a context that are read at once.
+    dropout (float): Dropout rate of the input of each layer.
+    window (int): Maximum number of tokens of a window of the context.
     overlap (int): Number of tokens that a window shares with the next.
     max_batch_tokens (int): Maximum number of tokens in a batch, including padding. A batch of one
         window and its question may have more.
-    RETURNS (Model[List[Doc], List[Floats2d]]): The scores of each token of the context as the first
-        and as the last token of the answer, before the softmax over all tokens.
-        *Shape:* `(n_context_tokens, 2)` per Doc
+    RETURNS (Model[List[Doc], List[Floats2d]]): For each token of the context, the logits that it is
+        the first and the last token of the answer. *Shape:* `(n_context_tokens, 2)` per Doc
     RAISES (ValueError): A value is out of range.
     """
     _check("BiDAFSelfAttention", groups, width, dropout, max_batch_tokens)
-    Windows(window, overlap)  # Raises an error if they do not fit.
+    Windows(window, overlap)  # Check the values early.
     return TextLayer(
         "elmo_bidaf",
         forward_bidaf,
@@ -123,11 +122,12 @@ def forward_esim(
 
 
 def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[Scores, Callable]:
-    """Compute the scores of all windows, and keep those of each token's own window."""
+    """Compute the scores in all windows. Each token gets the scores of the window that keeps it."""
     cut = Windows(model.attrs["window"], model.attrs["overlap"])
     halves = [read_halves(doc, model.attrs["groups"]) for doc in docs]
     items = []
-    kept = []  # The tokens that each window keeps: within the window, and within the context.
+    # Tokens that a window keeps: slice of the window, index of the Doc, slice of the context.
+    kept = []
     for i, (question, context) in enumerate(halves):
         for start, end, keep_start, keep_end in cut.between(context.start, context.stop):
             items.append((i, (question, slice(start, end))))

@@ -1,4 +1,4 @@
-"""PyTorch modules for two texts: ESIM, and question answering by attention."""
+"""PyTorch modules for two texts: ESIM, and BiDAF with self-attention."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,15 @@ from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_soft
 class ESIM(nn.Module):
     """Enhanced sequential inference model (Chen et al. 2017, section 3).
 
-    Other vectors, such as ELMo's, can join the output of the first biLSTM (Peters et al. 2018,
-    section 3.3).
+    Other vectors, such as ELMo's, can be concatenated with the output of the first biLSTM (Peters
+    et al. 2018, section 3.3).
 
-    nI (int): Width of the vectors at the input.
-    nE (int): Width of the vectors that join the first biLSTM's output; 0 for none.
+    nI (int): Width of the input vectors.
+    nE (int): Width of the vectors for the output of the first biLSTM; 0 for none.
     nO (int): Number of labels.
     width (int): Width of the layers.
-    dropout (float): Rate at the input of each layer; a text has one mask for all its tokens.
+    dropout (float): Dropout rate of the input of each layer. All tokens of a text have the same
+        mask.
     """
 
     def __init__(self, nI: int, nE: int, nO: int, *, width: int, dropout: float):
@@ -34,13 +35,13 @@ class ESIM(nn.Module):
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
     ) -> Tensor:
-        """Score the labels of pairs.
+        """Compute the logits of the labels of pairs.
 
         first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
         second (Sequence[Tensor]): Vectors of the second texts. *Shape:* `(n_tokens, nI)` each
-        beside (Sequence[Tensor]): Vectors that join the first biLSTM's output, for both texts, or
-            none. *Shape:* `(n_tokens, nE)` each
-        RETURNS (Tensor): Scores before the softmax. *Shape:* `(n_pairs, nO)`
+        beside (Sequence[Tensor]): Vectors for the output of the first biLSTM: none, or an argument
+            for the first and one for the second texts. *Shape:* `(n_tokens, nE)` each
+        RETURNS (Tensor): *Shape:* `(n_pairs, nO)`
         """
         beside = beside or ([], [])
         a, mask_a = self._encode(first, beside[0])
@@ -51,7 +52,7 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Encode the first or the second texts of all pairs, and return their mask, too."""
+        """Encode the first or the second texts of all pairs. Return vectors and mask."""
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
         if beside:
@@ -59,14 +60,14 @@ class ESIM(nn.Module):
         return encoded, mask
 
     def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Compare texts with the attended tokens of the other texts, and pool."""
+        """Compare texts with what they attend to in the other texts, and pool the result."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
         return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
 
 
 def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Attend from each text to the other by dot products (equations 11 to 13).
+    """Attend from each text to the other, by dot products (Chen et al. 2017, eq. 11 to 13).
 
     a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
     b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
@@ -80,7 +81,9 @@ def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tu
 
 
 def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean and the maximum of the tokens (equations 18 and 19); zeros without tokens.
+    """Compute mean and maximum over the tokens of each text (Chen et al. 2017, eq. 18 and 19).
+
+    Both are 0 for a text without tokens.
 
     x (Tensor): *Shape:* `(n_texts, longest, width)`
     mask (Tensor): True at tokens. *Shape:* `(n_texts, longest)`
@@ -95,13 +98,14 @@ def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
 class BiDAFSelfAttention(nn.Module):
     """Attention between question and context, then self-attention of the context.
 
-    See Clark and Gardner 2017, section 3.1. Other vectors, such as ELMo's, can join the output of
-    the first biGRU (Peters et al. 2018, section 3.3).
+    See Clark and Gardner 2017, section 3.1. Other vectors, such as ELMo's, can be concatenated with
+    the output of the first biGRU (Peters et al. 2018, section 3.3).
 
-    nI (int): Width of the vectors at the input.
-    nE (int): Width of the vectors that join the first biGRU's output; 0 for none.
+    nI (int): Width of the input vectors.
+    nE (int): Width of the vectors for the output of the first biGRU; 0 for none.
     width (int): Width of the layers.
-    dropout (float): Rate at the input of each layer; a text has one mask for all its tokens.
+    dropout (float): Dropout rate of the input of each layer. All tokens of a text have the same
+        mask.
     """
 
     def __init__(self, nI: int, nE: int, *, width: int, dropout: float):
@@ -122,13 +126,13 @@ class BiDAFSelfAttention(nn.Module):
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Score the tokens of contexts as first and last token of the answer.
+        """Compute the logits that a token of the context is the first or last one of the answer.
 
         first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
         second (Sequence[Tensor]): Vectors of the contexts. *Shape:* `(n_tokens, nI)` each
-        beside (Sequence[Tensor]): Vectors that join the first biGRU's output, for both texts, or
-            none. *Shape:* `(n_tokens, nE)` each
-        RETURNS (List[Tensor]): Scores before the softmax. *Shape:* `(n_tokens, 2)` each
+        beside (Sequence[Tensor]): Vectors for the output of the first biGRU: none, or an argument
+            for the questions and one for the contexts. *Shape:* `(n_tokens, nE)` each
+        RETURNS (List[Tensor]): The logits of each context. *Shape:* `(n_tokens, 2)` each
         """
         texts = [pad(text) for text in (first, second)]
         encoded = [self.encode(self.dropout(x), mask) for x, mask in texts]
@@ -147,7 +151,8 @@ class BiDAFSelfAttention(nn.Module):
     def _both_ways(self, question: Tensor, context: Tensor, q_mask: Tensor, mask: Tensor) -> Tensor:
         """Return `[h ; c ; h * c ; q * c]` for each token h of the context.
 
-        c is the question attended by the token, q the context attended by the question.
+        c is the weighted sum of the question for this token. q is the weighted sum of the context
+        for the question.
         """
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question
@@ -157,7 +162,7 @@ class BiDAFSelfAttention(nn.Module):
         return torch.cat([context, seen, context * seen, from_question * seen], dim=2)
 
     def _to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Attend from each token of the context to all others."""
+        """Attend from each token of the context to all other tokens."""
         x = self.dropout(self.encode_merged(self.dropout(x), mask))
         others = ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
         seen = masked_softmax(self.self_attention(x, x), mask[:, None] & others) @ x
@@ -167,7 +172,8 @@ class BiDAFSelfAttention(nn.Module):
 class TrilinearAttention(nn.Module):
     """Attention with the scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, eq. 1).
 
-    `w_3` starts at 1, a dot product, so that equal words attend to each other from the first step.
+    `w_3` is initialized with 1, which makes the last term a dot product. So equal words attend to
+    each other from the first step.
 
     width (int): Width of the vectors.
     """
@@ -179,7 +185,7 @@ class TrilinearAttention(nn.Module):
         nn.init.ones_(self.weight[2])
 
     def forward(self, h: Tensor, q: Tensor) -> Tensor:
-        """Score pairs of tokens.
+        """Score each pair of a token in h and a token in q.
 
         h (Tensor): *Shape:* `(n, n_h, width)`
         q (Tensor): *Shape:* `(n, n_q, width)`

@@ -1,4 +1,4 @@
-"""Component `elmo_qa`: the answer to a question, as a span of its context."""
+"""Component `elmo_qa`: finds the answer to a question, as a span of its context."""
 
 import math
 import re
@@ -34,8 +34,8 @@ MAX_DOCS = 256  # Maximum number of Docs in a batch of predictions.
 class Answer(NamedTuple):
     """Answer to a question.
 
-    start (int): Its first token.
-    end (int): The token after its last one.
+    start (int): First token of the answer.
+    end (int): The token after the last one.
     score (float): Probability of the span, see `best_span`.
     """
 
@@ -47,12 +47,13 @@ class Answer(NamedTuple):
 class QuestionAnswerer(TaskPipe):
     """Component that finds the answer to a question in its context.
 
-    It sets `doc.spans["answer"]`, a group of one span, or an empty group if there is no answer. A
-    reference without the group has no annotation.
+    It sets `doc.spans["answer"]`, a group of one span, or an empty group if there is no answer.
+    Training skips references without this group.
 
     If a training question has an empty group, the model also learns when there is no answer (Levy
     et al. 2017). "No answer" is then one more choice in the softmax over first tokens and in the
-    softmax over last tokens. Its score is always 0, because the tokens' scores have learned biases.
+    softmax over last tokens. Its score is always 0, because the scores of tokens have a learned
+    bias.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
@@ -131,7 +132,7 @@ class QuestionAnswerer(TaskPipe):
         return f"answer in doc.spans[{ANSWER!r}]"
 
     def _found_in(self, doc: Doc) -> Iterable[str]:
-        """Return the texts of the answers; "" for a question without an answer."""
+        """Return the texts of the answers; `[""]` for a question without an answer."""
         answers = doc.spans.get(ANSWER)
         return [] if answers is None else [span.text for span in answers] or [""]
 
@@ -145,10 +146,11 @@ class QuestionAnswerer(TaskPipe):
     def _loss(
         self, gold: list[Optional[list[tuple[int, int]]]], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Return the sum of the Docs' losses, and its gradient.
+        """Return the loss, summed over Docs, and its gradient.
 
-        A Doc's loss is the negative log of the summed probability of the first tokens of all gold
-        answers, plus the same for their last tokens. "No answer" is one more token with scores 0.
+        The loss of a Doc is the negative logarithm of the summed probability of the first tokens of
+        all gold answers, plus the same for their last tokens. "No answer" is one more token with
+        scores 0.
         """
         xp = self.model.ops.xp
         loss, gradients = 0.0, []
@@ -171,9 +173,10 @@ class QuestionAnswerer(TaskPipe):
         return loss, gradients
 
     def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:
-        """Return the gold answers, in whole tokens of the predicted Doc's context.
+        """Return the gold answers as tokens of the context, extended to whole tokens.
 
-        The list is empty for a question without an answer, if the model learns them.
+        Return an empty list for a question without an answer if the model learns such questions.
+        Return None without annotation.
         """
         doc, context = example.predicted, self._context(example.predicted)
         spans = list(checked_spans(example.reference, ANSWER, labeled=False))
@@ -194,17 +197,18 @@ def best_span(
 ) -> Optional[Answer]:
     """Find the span with the highest sum of the scores of its first and last token.
 
-    Its score is its probability in a softmax over the sums of all spans in one sentence with at
-    most `max_tokens` tokens. With `no_answer`, "no answer" is in the softmax, too; its sum is 0.
+    A span has at most `max_tokens` tokens of one sentence. Its probability comes from a softmax
+    over the sums of all such spans and, with `no_answer`, the sum 0 of "no answer".
 
-    scores (numpy.ndarray): Scores as first and as last token. *Shape:* `(n_tokens, 2)`
+    scores (numpy.ndarray): Logits that a token of the context is the first and the last token of
+        the answer. *Shape:* `(n_tokens, 2)`
     max_tokens (int): Maximum number of tokens in the span.
-    sentences (numpy.ndarray): Number of each token's sentence. *Shape:* `(n_tokens,)`
+    sentences (numpy.ndarray): Number of the sentence of each token. *Shape:* `(n_tokens,)`
     no_answer (bool): Whether there may be no answer.
-    RETURNS (Optional[Answer]): The span, its ends counted in the context; None if "no answer" has a
-        higher probability.
+    RETURNS (Optional[Answer]): The span, in tokens of the context; None if "no answer" is more
+        probable.
     """
-    # Axes of ends, sentences and sums: last token less first token, first token.
+    # Axes of ends, ends_in and sums: distance from first to last token, first token.
     starts, n_tokens = scores[:, 0], len(scores)
     beyond = (0, min(max_tokens, n_tokens) - 1)
     ends = sliding_window_view(np.pad(scores[:, 1], beyond), n_tokens)
@@ -225,18 +229,18 @@ def make_qa_scorer() -> Callable:
 
 
 def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Compute the scores of SQuAD like the script of SQuAD 2.0 (Rajpurkar et al. 2018).
+    """Compute the same scores as the official script of SQuAD 2.0 (Rajpurkar et al. 2018).
 
-    `qa_exact` is the share of answers that equal a gold answer. `qa_f1` is the mean F-score of the
-    words that answer and gold answer have in common. With several gold answers, the best one
-    counts. Case, articles and punctuation are ignored.
+    * `qa_exact`: the share of answers that equal a gold answer.
+    * `qa_f1`: the mean F-score of the words that the answer shares with a gold answer.
+    * `qa_has_ans_f1`, `qa_no_ans_f1`: `qa_f1` of questions with and without a gold answer.
 
-    If the reference's group is empty, both scores are 1 for no answer and 0 for an answer. Examples
-    whose reference has no such group do not count.
+    If there are several gold answers, the best score counts. Case, articles and punctuation are
+    ignored. If the reference has an empty group, no answer scores 1, and any answer scores 0.
+    Examples whose reference has no `doc.spans["answer"]` are skipped.
 
     examples (Iterable[Example]): The examples.
-    RETURNS (Dict[str, Any]): `qa_exact` and `qa_f1` over all questions; `qa_has_ans_f1` and
-        `qa_no_ans_f1` over those with and without a gold answer. None if there are no questions.
+    RETURNS (Dict[str, Any]): The scores. They are None if there are no questions.
     """
     exact: list[float] = []
     f1: dict[bool, list[float]] = {True: [], False: []}
@@ -260,12 +264,12 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def normalize(text: str) -> str:
-    """Return a text in lower case without punctuation, articles and extra spaces, as in SQuAD."""
+    """Lower-case a text, and remove punctuation, articles and extra spaces, as SQuAD's script."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split())
 
 
 def f1_of_words(answer: str, gold: str) -> float:
-    """Return the F-score of the words that answer and gold answer share, with repetitions.
+    """Compute the F-score of the words that answer and gold answer share, counting repetitions.
 
     It is 1 if both have no words, as in the script of SQuAD 2.0.
     """

@@ -1,4 +1,4 @@
-"""Component `elmo_textpair`: the label of two texts, such as entailment."""
+"""Component `elmo_textpair`: labels two texts, for example as entailment."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
@@ -18,9 +18,9 @@ from ..shared.torch_module import check_initialized
 class TextPairCategorizer(TextCategorizer):
     """Component that assigns one label to each Doc of two texts.
 
-    A label can be entailment, paraphrase, or the same sense of a word. The component is spaCy's
-    `textcat` with a model that knows which text is which. Examples whose reference has no
-    `doc.cats` are skipped in training.
+    The labels can be about entailment, paraphrases, or whether a word has the same sense. The
+    component is spaCy's `textcat` with a model that distinguishes the two texts. Training skips
+    examples whose reference has no `doc.cats`.
     """
 
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
@@ -39,7 +39,7 @@ class TextPairCategorizer(TextCategorizer):
         examples (Iterable[Example]): The batch.
         settings (Any): `drop`, `sgd` and `losses`.
         RETURNS (Dict[str, float]): The losses.
-        RAISES (ValueError): The pipe is not initialized, or an example is wrong.
+        RAISES (ValueError): The pipe is not initialized, or an example has an unknown label.
         """
         check_initialized(self.model, self.name)
         losses: dict[str, float] = super().update(examples, **settings)
@@ -51,16 +51,16 @@ class TextPairCategorizer(TextCategorizer):
         examples (Iterable[Example]): The examples.
         scores (Floats2d): The model's output for them.
         RETURNS (Tuple[float, Floats2d]): The loss and its gradient.
-        RAISES (ValueError): A label is not known, or the loss is not finite.
+        RAISES (ValueError): A label is unknown, or the loss is not finite.
         """
         loss, d_scores = super().get_loss(examples, scores)
         check_loss(loss, self.name)
         return loss, d_scores
 
     def _examples_to_truth(self, examples: Iterable[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the true labels, like spaCy's `textcat`.
+        """Return the gold labels as numbers, and which of them are annotated, like `textcat`.
 
-        RAISES (ValueError): A label is not known.
+        RAISES (ValueError): A label is unknown.
         """
         examples = list(examples)
         for example in examples:
@@ -68,7 +68,7 @@ class TextPairCategorizer(TextCategorizer):
             if unknown:
                 raise ValueError(
                     f"the Doc {name_of(example.reference)} has the label {unknown[0]!r} in "
-                    f"doc.cats, but '{self.name}' knows {', '.join(self.labels)}"
+                    f"doc.cats, but the labels of '{self.name}' are {', '.join(self.labels)}"
                 )
         truths, not_missing = super()._examples_to_truth(examples)
         not_missing[[not any(one.reference.cats.values()) for one in examples]] = 0.0
@@ -86,13 +86,13 @@ def score_textpair(
 ) -> dict[str, Any]:
     """Compute the scores of spaCy's `textcat`, and the accuracy.
 
-    The accuracy is the share of Docs whose most probable label is the reference's. Docs whose
-    reference has no label above 0 do not count. Labels of other components do not count either.
+    The accuracy is the share of Docs whose most probable label is the gold label. Docs without a
+    gold label are skipped. Labels of other components are ignored.
 
     examples (Iterable[Example]): The examples.
     labels (Iterable[str]): The labels of the component.
-    RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and `cats_acc`, which is None
-        if there is nothing to count.
+    RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and the accuracy `cats_acc`,
+        which is None if there is nothing to count.
     """
     labels = list(labels)
     examples = [one for one in examples if any(one.reference.cats.get(key) for key in labels)]
