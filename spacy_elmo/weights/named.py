@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any, Optional, Union
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from ..files.remote import is_url
 from .published_file import PublishedFile
 
 BUNDLED = "en_small"
+PACKAGE = "spacy_elmo"  # Packages with a model have the name `spacy_elmo_NAME`.
 _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
 HOW_TO_GIVE_WEIGHTS = (
     "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
@@ -140,6 +142,7 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 
         * a path
         * "en_small", the model in this package
+        * "NAME", the model of an installed package `spacy_elmo_NAME`
         * the name of a published model: "small", "original", "german", "manylangs-fr" and others
         * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file; the URL of
           its `options.json` must be in the same folder
@@ -151,13 +154,27 @@ def locate(name_or_path: Union[str, Path]) -> Path:
     named = find_named(name_or_path)
     if named is not None:
         return obtain(named)
-    if str(name_or_path) != BUNDLED or path.exists():
+    if path.exists():
         return path
+    if str(name_or_path) != BUNDLED:
+        return find_installed(str(name_or_path)) or path
     if not _BUNDLED_FILE.exists():
         raise ValueError(
             f"the model '{BUNDLED}' is not in this version of spacy-elmo. {HOW_TO_GIVE_WEIGHTS}"
         )
     return _BUNDLED_FILE
+
+
+def find_installed(name: str) -> Optional[Path]:
+    """Return the pipeline in an installed package with a model, without importing the package.
+
+    name (str): Name of the model. The package is `spacy_elmo_NAME`, and its folder `pipeline` is a
+        spaCy pipeline with a pipe `elmo`.
+    RETURNS (Optional[Path]): The folder of the pipeline; None if there is no such package.
+    """
+    spec = find_spec(f"{PACKAGE}_{name}") if name.isidentifier() else None
+    folders = spec.submodule_search_locations if spec else None
+    return next((Path(folder) / "pipeline" for folder in folders or ()), None)
 
 
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
@@ -193,6 +210,8 @@ def get_named(name: str) -> NamedModel:
         return next(published, None) or _at_url(name)
     if name == BUNDLED:
         raise ValueError(f"the model '{BUNDLED}' is part of this package. It needs no download")
+    if find_installed(name) is not None:
+        raise ValueError(f"the model '{name}' is an installed package. It needs no download")
     if name not in NAMED:
         sentences = [f"there is no model named '{name}'.", did_you_mean(name)]
         sentences.append("`python -m spacy elmo download --list` lists all names")

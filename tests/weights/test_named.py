@@ -1,12 +1,15 @@
 import re
+import shutil
 import socket
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 
 import spacy_elmo
-from spacy_elmo.weights import find_named, read_weights
+from spacy_elmo.weights import find_named, language_of_weights, locate, read_weights
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named, obtain
 from spacy_elmo.weights.published_file import PublishedFile
@@ -193,3 +196,24 @@ def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
 
 def test_the_bundled_model_is_not_downloaded():
     check_refused(lambda: get_named("en_small"), "part of this package")
+
+
+def test_a_model_in_an_installed_package(tmp_path, monkeypatch, no_network):
+    """Its pipeline is read without importing the package. A file of that name goes first."""
+    package = tmp_path / "site" / "spacy_elmo_tiny_fr"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError('imported')")
+    nlp = spacy.blank("fr")
+    nlp.add_pipe("elmo").set_bilm(tiny_bilm(3))
+    nlp.to_disk(package / "pipeline")
+    monkeypatch.chdir(tmp_path)
+    check_refused(lambda: read_weights("tiny_fr"), "no weights at 'tiny_fr'")
+    monkeypatch.syspath_prepend(package.parent)
+    no_network()
+    assert same(read_weights("tiny_fr"))
+    assert language_of_weights("tiny_fr") == "fr"
+    config = spacy_elmo.pretrained("tiny_fr")
+    assert (config["weights"], config["model"]["lstm_dim"]) == ("tiny_fr", 12)
+    check_refused(lambda: get_named("tiny_fr"), "installed package. It needs no download")
+    shutil.copytree(package / "pipeline", "tiny_fr")
+    assert locate("tiny_fr") == Path("tiny_fr")
