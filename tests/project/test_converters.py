@@ -362,7 +362,7 @@ def test_convert_coref(tmp_path):
     ("name", "before", "after", "named"),
     [
         ("one.conll", "0)", "3)", "one.conll:4: '3)' ends"),
-        ("one.conll", "\t1)", "\t_", "one.conll: a mention '(1' does not end"),
+        ("one.conll", "\t1)", "\t_", "one.conll: the mention '(1' is not closed"),
         ("one.conll", "\t_\t_\t_\t_", "", "one.conll:2: expected the columns"),
         ("two.conllu", "\t_\t_", "", "two.conllu:2: expected ten columns"),
     ],
