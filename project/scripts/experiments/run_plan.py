@@ -50,7 +50,7 @@ class Active:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process has ended."""
+        """True if the process has ended."""
         return self.process.poll() is not None
 
     def stop(self) -> None:
