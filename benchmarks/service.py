@@ -46,7 +46,7 @@ def make_text(rng: random.Random) -> str:
 
 
 def ask(url: str, number: int, end: float, found: list[tuple[float, str]]) -> None:
-    """Send texts until the end of the time: one client.
+    """Send texts as one client until the end of the time.
 
     url (str): Address of the server.
     number (int): Number of the client; its random seed.

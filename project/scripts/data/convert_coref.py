@@ -122,7 +122,7 @@ def parse_conllu(line: str) -> Iterator[tuple[str, str]]:
 
 
 def read_splits(path: Path) -> dict[str, str]:
-    """Read which document belongs to which part.
+    """Read the part of each document: train, dev or test.
 
     path (Path): File with lines of name, tab, and "train", "dev" or "test".
     RETURNS (Dict[str, str]): The part of each document, by name.

@@ -8,7 +8,7 @@ from typing import Any
 
 from .trials import DETAILS, Trial
 
-MAX_MINUTES = 25.0  # Maximum processor time of a training.
+MAX_MINUTES = 25.0  # Maximum processor time of a training, in minutes.
 BILSTM_DEPTH = 1
 Settings = dict[str, Any]
 # Chosen on dev sets (docs/results.md). UNER's training text is larger than WNUT17's and more like

@@ -45,7 +45,7 @@ def to_runs(report: ProbeReport, *, data: str, seed: int, perplexity: Optional[f
 
 
 def same_probe(run: Run) -> Callable[[Run], bool]:
-    """Return a test: does another run come from the same probe as this run?
+    """Return a function that tells whether another run comes from the same probe as this run.
 
     A probe of senses writes runs of several tasks, because each method counts as a task.
     """

@@ -27,7 +27,7 @@ from .trials import EXPERIMENTS, PLANS, Trial
 
 PROJECT = Path(__file__).parents[2]
 POLL_SECONDS = 0.2
-MIN_INTERVAL = 0.5 if sys.stderr.isatty() else 60.0  # A log file needs fewer lines.
+MIN_INTERVAL = 0.5 if sys.stderr.isatty() else 60.0  # Seconds between updates of the bar.
 LOG_LINES = 5  # Number of log lines to show if a trial fails.
 LIMITS: dict[str, dict[str, Any]] = {
     "full": {},

@@ -224,7 +224,7 @@ def checksum(config: Config, files: dict[str, Path], inputs: Inputs, max_minutes
     if inputs.model is not None:
         elmo = placeless["components"]["elmo"]
         elmo["weights"] = inputs.model.checksum
-        if elmo.get("align") is None:  # Runs older than this setting stay valid.
+        if elmo.get("align") is None:  # Runs older than this setting keep their checksum.
             elmo.pop("align", None)
     digest = hashlib.sha256(placeless.to_str(interpolate=False).encode())
     digest.update(f"{max_minutes:g}".encode())
@@ -311,8 +311,12 @@ def main(
     tok2vec: Path = typer.Option(Places.tok2vec, help="Output of spacy pretrain (model0.bin)"),
     runs: Path = typer.Option(Places.runs, help="Output folder of the results"),
     max_steps: Optional[int] = typer.Option(None, min=0, help="Maximum steps; 0: no limit"),
-    max_minutes: Optional[float] = typer.Option(None, min=0.0, help="Processor time; 0: no limit"),
-    patience: Optional[int] = typer.Option(None, min=0, help="Steps without a better dev score"),
+    max_minutes: Optional[float] = typer.Option(
+        None, min=0.0, help="Processor minutes; 0: no limit"
+    ),
+    patience: Optional[int] = typer.Option(
+        None, min=0, help="Stop after these steps without a better dev score"
+    ),
     eval_frequency: Optional[int] = typer.Option(None, min=1, help="Steps between evaluations"),
     force: bool = typer.Option(False, "--force", help="Repeat the trial if it has a result"),
     gpu_id: int = typer.Option(-1, help="GPU to use; -1 for the CPU"),
