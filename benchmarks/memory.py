@@ -7,11 +7,11 @@
 
 Each command measures a new process.
 
-rest     writes random weights to a file, loads them and runs a few texts. It prints the memory in
-         addition to the process with all imports but without a model, before and after
-         `nlp.to_bytes()`, which reads all weights.
-doc      runs one Doc. It prints the peak memory in addition to that before, and the size of the
-         Doc's layers.
+rest     writes random weights to a file, loads them and runs a few texts. It prints how much memory
+         the model adds to a process with all imports, before and after `nlp.to_bytes()`, which
+         reads all weights.
+doc      runs one Doc. It prints how much memory this adds at the peak, and the size of the Doc's
+         layers.
 threads  runs the texts of `service.py` in several threads with one pipeline. It prints the memory
          of the process after every 40 texts, and after malloc has returned freed memory.
 """
@@ -33,7 +33,7 @@ TEXT = "The bank of the river was steep , and the bank lends money . " * 20
 
 
 def rest(path: Path, precision: str) -> dict[str, float]:
-    """Measure a pipeline at rest, in MB more than without the model. Needs a new process."""
+    """Measure how much memory a pipeline adds at rest, in MB. Needs a new process."""
     import spacy
 
     import spacy_elmo.pipeline.elmo
@@ -60,7 +60,7 @@ def rest(path: Path, precision: str) -> dict[str, float]:
 
 
 def doc(weights: str, n_tokens: int, *, store_layers: bool, sentencizer: bool) -> dict[str, float]:
-    """Measure memory in MB and time for one long Doc. Needs a new process."""
+    """Measure the added memory in MB and the time for one long Doc. Needs a new process."""
     import spacy
     from spacy.tokens import Doc
 
