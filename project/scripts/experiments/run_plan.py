@@ -135,7 +135,7 @@ def leave_out(plan: Sequence[Trial], places: Places) -> list[Trial]:
         msg.warn(f"{path} is missing: {count} of {len(plan)} trials are left out until it exists")
     ready = [trial for trial, paths in missing.items() if not paths]
     if not ready:
-        raise ValueError("no trial can run: all inputs are missing. Create them first")
+        raise ValueError("no trial can run: each one lacks an input. Create it first")
     return ready
 
 
