@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# On a new machine, `make demo` and `make test` install everything they need.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,14 +15,14 @@ PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --edita
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
-	@echo "project/demo/senses.html is a page to look at, in any browser"
+	@echo "Open project/demo/senses.html in a browser"
 
-# A file of tests is one process's; WORKERS=0 is one process for all.
+# Each file of tests runs in one process. WORKERS=0 runs all files in one process.
 WORKERS ?= auto
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 
-# Before a commit: tests of no kind that takes long (tests/helpers/kinds.py gives the marks).
+# Run `make check` before a commit. It skips slow kinds of tests (marks: tests/helpers/kinds.py).
 QUICK := not slow and not browser and not processes and not training \
 	and not threads and not pipelines and not corpora and not commands and not large
 check: lint
@@ -31,15 +31,15 @@ check: lint
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
-# Playwright brings no browser: without Chromium or Chrome they are skipped.
+# These tests need Chromium or Chrome and are skipped without it. Playwright does not install one.
 browser: $(STAMP)
 	$(BIN)/python -m pytest -m browser
 
 fuzz: $(STAMP)
 	cd tests && $(CURDIR)/$(BIN)/python -m helpers.fuzz
 
-# The bundled model, from english-open-train.txt.gz (CORPUS) and english-open-valid.txt (HELD_OUT);
-# stopped, it goes on. MINUTES is the whole time on this machine.
+# Train the bundled model on english-open-train.txt.gz (CORPUS) and english-open-valid.txt
+# (HELD_OUT). Run it again to resume an interrupted run. MINUTES is the total time.
 MINUTES ?= 1530
 MODEL := project/pretraining/en_small
 model: $(STAMP)
@@ -55,17 +55,17 @@ historical: $(STAMP)
 	$(BIN)/python -m pip install --constraint constraints.txt floret
 	$(BIN)/python -m spacy project run historical project
 
-# The pages under docs/ as a site: docs/_build/html/index.html.
+# Build the pages in docs/ as a site: docs/_build/html/index.html.
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
 
-# dist/: the package, the archive of its sources, and the model's own wheel.
+# Build dist/: the package's wheel and source archive, and the wheel of the model.
 wheels: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python wheels/en_small.py dist
 
-# These wheels in a new environment, which runs README.md.
+# Install these wheels in a new environment, and run the code in README.md there.
 bare: wheels
 	$(BIN)/python wheels/bare.py dist
 

@@ -1,7 +1,7 @@
-"""The package's compiled kernels. Everything else is in pyproject.toml.
+"""Build of the compiled kernels. Everything else is in pyproject.toml.
 
-Each instruction set is an extension of its own, and optional: without a compiler the install
-succeeds, and numpy computes.
+Each instruction set is a separate, optional extension: without a compiler, the installation
+succeeds and the package computes with numpy.
 """
 
 import platform
@@ -17,14 +17,14 @@ AVX512 = [
     *("-mavx512vnni", "-mavx512bf16", "-mfma", "-mf16c"),
 ]
 X86 = {"avx2": ["-mavx2", "-mfma", "-mf16c"], "avx512": AVX512}
-if sys.platform == "linux":  # Elsewhere nobody knows how a process asks for the tiles.
+if sys.platform == "linux":  # On other systems, we do not know how a process enables the tiles.
     X86["amx"] = [*AVX512, "-mamx-tile", "-mamx-bf16", "-mamx-int8"]
 FLAGS = {"x86_64": X86, "amd64": X86, "arm64": {"neon": []}, "aarch64": {"neon": []}}
 MSVC = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 
 
 class BuildKernels(build_ext):
-    """Compiles with the flags of the compiler at hand."""
+    """Build of the extensions with the flags of the compiler in use."""
 
     def build_extension(self, extension):
         name = extension.name.rpartition("._")[2]
@@ -34,7 +34,7 @@ class BuildKernels(build_ext):
 
 
 class SourceArchive(sdist):
-    """Archive of the sources, with files that setuptools does not find by itself."""
+    """Source archive with files that setuptools does not find itself."""
 
     def make_distribution(self):
         self.filelist.extend(["CHANGELOG.md", "constraints.txt"])
@@ -55,6 +55,6 @@ setup(
         for name, flags in FLAGS.get(platform.machine().lower(), {}).items()
     ],
     cmdclass={"build_ext": BuildKernels, "sdist": SourceArchive},
-    # The kernels call nothing of Python: one wheel serves every version.
+    # The kernels use only the stable ABI, so one wheel works for all later Python versions.
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -1,11 +1,12 @@
-"""Training with sentences of like length in a batch, beside batches as they come.
+"""Training speed with batches of similar lengths, compared with batches in random order.
 
     python benchmarks/batches.py project/configs/training/qa.cfg --size 2000 --buffer 512 \
         --paths.train project/corpus/new_wiki-train.spacy \
         --paths.dev project/corpus/new_wiki-dev.spacy
 
-Twelve updates by each of spaCy's batchers, by processor time, from the same examples in one
-shuffled order. `--size` is in words, for `batch_by_padded` 1.2 times as many with the padding.
+The script measures the processor time of twelve updates with each batcher (spaCy's `batch_by_words`
+and `batch_by_padded`), on the same shuffled examples. `--size` is the number of words in a batch;
+`batch_by_padded` gets 1.2 times as many, including padding.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The best rate of matrix products that this machine gives PyTorch."""
+"""Speed of the fastest matrix products of PyTorch on this machine."""
 
 import time
 from collections.abc import Callable
@@ -14,10 +14,10 @@ LEAST_CALLS = 3
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A rate, and which product reached it.
+    """Highest speed, and the matrix product that reached it.
 
-    gflops (float): 10^9 operations a second.
-    product (str): The product's sizes and kernel.
+    gflops (float): 10^9 operations per second.
+    product (str): Sizes and kernel of the product.
     """
 
     gflops: float
@@ -25,8 +25,11 @@ class Ceiling:
 
 
 def shapes(sizes: BiLMConfig, tokens: int, batch_size: int, negatives: int) -> list[tuple]:
-    """RETURNS (List[tuple]): `(m, k, n)` of square products and of the step's own:
-    gates of a window, gates of a step, their weights' gradient, softmax."""
+    """Return the sizes `(m, k, n)` of products to measure.
+
+    They are square products and those of a training step: gates of a window, gates of a time step,
+    gradient of their weights, softmax.
+    """
     width, gates = sizes.projection_dim, 4 * sizes.lstm_dim
     own = [
         (tokens, width, gates),
@@ -38,12 +41,12 @@ def shapes(sizes: BiLMConfig, tokens: int, batch_size: int, negatives: int) -> l
 
 
 def measure(wanted: list[tuple], dtype: torch.dtype, seconds: float) -> Ceiling:
-    """Time every product in every kernel there is, and take the fastest call of all.
+    """Time every product with every kernel, and return the fastest call.
 
-    wanted (List[tuple]): The products, `(m, k, n)`.
-    dtype (torch.dtype): Of both factors.
-    seconds (float): For all products together.
-    RETURNS (Ceiling): The best rate.
+    wanted (List[tuple]): Sizes of the products, `(m, k, n)`.
+    dtype (torch.dtype): Number type of both factors.
+    seconds (float): Time for all products together.
+    RETURNS (Ceiling): The highest speed.
     """
     best = Ceiling(0.0, "none")
     budget = seconds / len(wanted) / 2
@@ -57,7 +60,7 @@ def measure(wanted: list[tuple], dtype: torch.dtype, seconds: float) -> Ceiling:
 
 
 def _kernels(left: torch.Tensor, right: torch.Tensor) -> dict[str, Callable[[], object]]:
-    """`torch.mm`, and where PyTorch has it oneDNN with a prepacked factor."""
+    """Return calls of `torch.mm` and, if available, of oneDNN with a prepacked factor."""
     out = torch.empty(left.shape[0], right.shape[1], dtype=left.dtype)
     kernels: dict[str, Callable[[], object]] = {"mm": lambda: torch.mm(left, right, out=out)}
     try:

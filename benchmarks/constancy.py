@@ -1,22 +1,20 @@
-"""What a token costs: in more text, in longer Docs, in text without sentences, in letters.
+"""Cost per token: with more text, with longer Docs, without sentences, and of characters.
 
     python benchmarks/constancy.py TEXT --weights MODEL --threads 1
 
-TEXT has a sentence a line, tokens separated by spaces (`.txt`, `.txt.gz`). Four parts,
-`--parts` chooses:
+TEXT has one sentence per line, with tokens separated by spaces (`.txt`, `.txt.gz`). `--parts`
+selects some of four parts:
 
-stream      1,000, 10,000 and 100,000 sentences through `nlp.pipe`: the same 1,000 again
-            and again, all their strings known, and new text from an empty memory of
-            token vectors, which pays for its new strings.
+stream      1,000, 10,000 and 100,000 sentences through `nlp.pipe`. First the same 1,000 sentences
+            again and again, with all token vectors in the cache; then new text with an empty cache.
 docs        the same sentences, of ten tokens each, as Docs of 10 to 10,000 tokens.
-endless     one Doc of 10,000 tokens without sentences: windows beside the exact
-            single sequence. The peak of the memory, beyond the model's weights, is
-            that of a process of its own.
-characters  milliseconds for 1,000 tokens: seen strings, and the character ids of new ones.
+endless     one Doc of 10,000 tokens without sentences: windows, compared with the exact single
+            sequence. The peak memory without the weights is measured in a separate process.
+characters  milliseconds for 1,000 tokens: strings in the cache, and character ids of new strings.
 
-The turns of a part are mixed; a figure is the median of its rounds. A cost is relative
-to the first line's. `--cpu-time` counts this process's processor time in place of the
-clock's: for one thread, on a machine with other work.
+The runs of a part take turns; results are medians of the rounds. Costs are relative to the first
+line. `--cpu-time` measures processor time instead of elapsed time: use it with one thread on a busy
+machine.
 """
 
 import argparse
@@ -39,18 +37,18 @@ from spacy.tokens import Doc
 
 from spacy_elmo.frozen.model import FrozenBiLM
 
-SENTENCE = 10  # tokens of a sentence in the part `docs`
+SENTENCE = 10  # Tokens per sentence in the part `docs`.
 DOC_SIZES = (10, 100, 1_000, 10_000)
 OVERLAPS = (0, 16, 32, 64)
 WINDOW = 200
 MOST_DRIFT = 0.15
-MOST_MS = {"seen": 1.0, "new": 5.0}  # for 1,000 tokens
+MOST_MS = {"seen": 1.0, "new": 5.0}  # Targets, for 1,000 tokens.
 
 Sentence = list[str]
 
 
 class Bench:
-    """Arguments, text and pipelines that the parts share."""
+    """Arguments, model and helpers that the parts share."""
 
     def __init__(self, args: argparse.Namespace):
         self.args = args
@@ -63,10 +61,10 @@ class Bench:
         return nlp
 
     def sentences(self, n: int) -> list[Sentence]:
-        """The text's first sentences, from its beginning again where it is too short."""
+        """Return the first sentences of the text, repeated if it is too short."""
         found = list(islice(read_sentences(self.args.text), n))
         if len(found) < n:
-            print(f"{self.args.text} has {len(found):,} sentences only: they come again")
+            print(f"{self.args.text} has {len(found):,} sentences only, which are repeated")
         return list(islice(cycle(found), n))
 
     def seconds(self, run: Callable[[], Any]) -> float:
@@ -75,9 +73,14 @@ class Bench:
         return self.clock() - started
 
     def rates(self, runs: dict[Any, Callable[[], int]]) -> dict[Any, float]:
-        """Tokens a second. The runs take turns, each again and again for at least
-        `--seconds` in every round; the first two are done once untimed, for oneDNN
-        compiles what it meets for the first time."""
+        """Measure the tokens per second of runs, which take turns.
+
+        In each round, a run is repeated for at least `--seconds`. The first two runs are done once
+        before, because oneDNN compiles new shapes.
+
+        runs (Dict[Any, Callable]): Functions that return a number of tokens, by name.
+        RETURNS (Dict[Any, float]): Medians over the rounds, by name.
+        """
         for run in list(runs.values())[:2]:
             run()
         found: dict[Any, list[float]] = {name: [] for name in runs}
@@ -91,7 +94,7 @@ class Bench:
 
 
 def stream(bench: Bench) -> None:
-    """Tokens a second in more and more sentences."""
+    """Measure tokens per second for different numbers of sentences."""
     sizes, nlp = bench.args.sentences, bench.make_nlp()
     text = bench.sentences(max(sizes))
 
@@ -112,7 +115,7 @@ def stream(bench: Bench) -> None:
 
 
 def docs(bench: Bench) -> None:
-    """Tokens a second in longer and longer Docs."""
+    """Measure tokens per second for different lengths of Docs."""
     nlp, n_sentences = bench.make_nlp(), max(bench.args.tokens, DOC_SIZES[-1]) // SENTENCE
     long = (words[:SENTENCE] for words in read_sentences(bench.args.text) if len(words) >= SENTENCE)
     sentences = list(islice(cycle(list(islice(long, n_sentences))), n_sentences))
@@ -124,7 +127,7 @@ def docs(bench: Bench) -> None:
 
 
 def cut(nlp: Language, sentences: list[Sentence], size: int) -> Iterator[Doc]:
-    """Docs of so many sentences each, with their boundaries."""
+    """Yield Docs with `size` sentences each, and their boundaries."""
     for start in range(0, len(sentences), size):
         part = sentences[start : start + size]
         starts = [i == 0 for words in part for i in range(len(words))]
@@ -132,7 +135,7 @@ def cut(nlp: Language, sentences: list[Sentence], size: int) -> Iterator[Doc]:
 
 
 def print_costs(what: str, rates: dict[int, float]) -> None:
-    """A table of rates and costs."""
+    """Print a table of tokens per second and costs per token."""
     print(f"{what:>26}   tokens/s  cost of a token")
     first = rates[min(rates)]
     for size, rate in rates.items():
@@ -142,7 +145,7 @@ def print_costs(what: str, rates: dict[int, float]) -> None:
 
 
 def endless(bench: Bench) -> None:
-    """Windows beside the exact single sequence."""
+    """Compare windows with the exact single sequence."""
     names = ["exact", *map(str, OVERLAPS)]
     pipelines = {name: make_endless(bench, name) for name in names}
     words = endless_words(bench)
@@ -170,7 +173,7 @@ def endless(bench: Bench) -> None:
 
 
 def make_endless(bench: Bench, name: str) -> Language:
-    """The pipeline of an overlap, or of the exact sequence."""
+    """Return a pipeline with windows of this overlap, or with "exact" sequences."""
     segmenter: dict[str, Any] = {"@segmenters": "spacy-elmo.doc.v1"}
     if name != "exact":
         segmenter = {"@segmenters": "spacy-elmo.windows.v1", "size": WINDOW, "overlap": int(name)}
@@ -178,13 +181,13 @@ def make_endless(bench: Bench, name: str) -> Language:
 
 
 def endless_words(bench: Bench) -> Sentence:
-    """The text's first 10,000 tokens."""
+    """Return the first 10,000 tokens of the text, repeated if it is too short."""
     words = list(islice(chain.from_iterable(read_sentences(bench.args.text)), DOC_SIZES[-1]))
     return list(islice(cycle(words), DOC_SIZES[-1]))
 
 
 def peak_memory(args: argparse.Namespace, name: str) -> float:
-    """MB beyond the weights of a process that does nothing else."""
+    """Run a pipeline in a new process, and return its peak memory in MB without the weights."""
     command = [sys.executable, __file__, str(args.text), "--size", args.size, "--memory", name]
     command += ["--threads", str(args.threads), "--precision", args.precision]
     command += ["--weights", args.weights] if args.weights else []
@@ -192,7 +195,7 @@ def peak_memory(args: argparse.Namespace, name: str) -> float:
 
 
 def print_memory(bench: Bench) -> None:
-    """What `peak_memory` asks for."""
+    """Print the peak memory for `peak_memory`."""
     nlp, words = make_endless(bench, bench.args.memory), endless_words(bench)
     before = memory()
     for _ in range(2):
@@ -201,7 +204,7 @@ def print_memory(bench: Bench) -> None:
 
 
 def characters(bench: Bench) -> None:
-    """Milliseconds for strings that the model has seen, and for new ones."""
+    """Measure milliseconds for strings in the cache, and for new strings."""
     bilm = bench.bilm.replace(precision=bench.args.precision)
     words = list(chain.from_iterable(bench.sentences(3_000)))
     running, types = words[:1000], list(dict.fromkeys(words))[:1000]
@@ -233,13 +236,13 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--size", choices=SIZES, default="default")
-    parser.add_argument("--weights", help="in place of random weights of a size")
+    parser.add_argument("--weights", help="weights to read; default: random weights of --size")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--sentences", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    parser.add_argument("--tokens", type=int, default=30_000, help="of the part docs")
+    parser.add_argument("--tokens", type=int, default=30_000, help="tokens in the part docs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=5.0, help="least of a turn")
+    parser.add_argument("--seconds", type=float, default=5.0, help="minimum length of a turn")
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     args = parser.parse_args()

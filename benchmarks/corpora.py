@@ -1,8 +1,8 @@
-"""Costs of preparing a corpus: to read a share of the text, and to write the corpus.
+"""Cost of preparing a corpus: reading the text, making the parts, writing the corpus.
 
     python benchmarks/corpora.py TEXT --format text
 
-Seconds of the processor, of one process. The text is a file, not packed.
+The script prints processor time of one process. TEXT is one file, not compressed.
 """
 
 import argparse
@@ -15,22 +15,22 @@ from spacy_elmo.text.prepare import prepare
 
 
 def measure_shares(text: Path, folder: Path, format: str) -> None:
-    """The parts of the work, and the speed-up by many jobs that they leave."""
+    """Print the time of each part of the work, and the speed-up with several jobs."""
     settings: dict[str, Any] = {"format": format, "n_process": 1}
     seconds = []
-    # A share of none of the text, one of all of it, and the call that writes the corpus.
+    # A job whose share is empty, a job with the whole text, and the call that writes the corpus.
     for worker in ("1000000/1000000", "1/1", None):
         started = time.process_time()
         prepare(text, folder, worker=worker, **settings)
         seconds.append(time.process_time() - started)
     reading, share, writing = seconds
     per_gb = 1e9 / text.stat().st_size
-    print(f"every job reads the text: {reading * per_gb:,.0f} s a GB")
-    print(f"makes its parts, all together: {(share - reading) * per_gb:,.0f} s a GB")
-    print(f"the last call: {writing * per_gb:,.0f} s a GB")
+    print(f"reading the text, in every job: {reading * per_gb:,.0f} s per GB")
+    print(f"making the parts, sum of all jobs: {(share - reading) * per_gb:,.0f} s per GB")
+    print(f"the last call: {writing * per_gb:,.0f} s per GB")
     for jobs in (8, 64):
         speedup = (share + writing) / (reading + (share - reading) / jobs + writing)
-        print(f"{jobs} jobs and the last call: {speedup:.1f} times one process, by these figures")
+        print(f"{jobs} jobs and the last call: {speedup:.1f} times as fast (estimate)")
 
 
 def main() -> None:

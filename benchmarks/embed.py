@@ -1,11 +1,11 @@
-"""What share of the model's own speed `python -m spacy elmo embed` reaches, by format.
+"""Speed of `python -m spacy elmo embed` as a share of the model's own speed, by format.
 
     python benchmarks/embed.py TEXT --weights en_small --sentences 3000 --rounds 3
     python benchmarks/embed.py TEXT --size original --sentences 300 --rounds 2
 
-The model alone reads the same sentences in the same groups, and keeps nothing. All take turns;
-processor time, so that other work on the machine says little. What `embed` takes for one
-sentence (start, reading the weights) is subtracted.
+The model's own speed is measured on the same sentences in the same groups, without output. All
+take turns. The script measures processor time, so other programs matter little. The time of `embed`
+for one sentence (start, reading the weights) is subtracted.
 """
 
 import argparse
@@ -30,14 +30,14 @@ FORMATS = (".hdf5", ".parquet", ".spacy")
 
 
 def timed(function: Callable[[], None]) -> float:
-    """Seconds of processor time."""
+    """Run a function, and return its seconds of processor time."""
     started = time.process_time()
     function()
     return time.process_time() - started
 
 
 def model_alone(bilm: FrozenBiLM, sentences: list[list[str]]) -> None:
-    """Groups and batches as those of the command."""
+    """Run the model on the same groups and batches as `embed`."""
     bilm.cache.clear()
     size = CHUNK_BATCHES * BATCH_TOKENS
     for group in by_tokens(sentences, size, size):
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     model = parser.add_mutually_exclusive_group()
     model.add_argument("--weights", default="en_small")
-    model.add_argument("--size", choices=SIZES, help="random weights instead")
+    model.add_argument("--size", choices=SIZES, help="use random weights of a size")
     parser.add_argument("--sentences", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
@@ -75,7 +75,7 @@ def main() -> None:
             for suffix, values in shares.items():
                 start = timed(lambda suffix=suffix: embed("one.txt", suffix))
                 whole = timed(lambda suffix=suffix: embed("all.txt", suffix))
-                if number:  # the first round warms up
+                if number:  # The first round is a warm-up.
                     values.append(alone / (whole - start))
     for suffix, values in shares.items():
         print(f"{suffix:9s} {statistics.median(values):.2f} of the model's own speed {values}")

@@ -1,17 +1,17 @@
-"""Seconds an epoch of training an NER: static vectors, ELMo, ELMo with kept features.
+"""Seconds per epoch of training an NER with static vectors, ELMo, and ELMo with a feature cache.
 
     python benchmarks/epochs.py --train TRAIN.spacy --weights MODEL --threads 1
 
-The configs are `project/configs/training/ner.cfg`, with static vectors of the language model's
-width for every string of the training text (random numbers: the time is the same), and
-`ner_elmo.cfg`, without `features` and with each kind. Elsewhere they are the same.
-Without `--train` or `--dev`, that text is random words.
+The configs are `project/configs/training/ner.cfg` with static vectors, and `ner_elmo.cfg` without
+`features` and with each kind of them. The static vectors have the language model's width and random
+values, which need the same time as trained vectors. All other settings are the same. Without
+`--train` or `--dev`, that text is random words.
 
-The epochs are `spacy train`'s: its reader, batches and updates. The variants take
-turns, epoch by epoch, and see the same batches. There is one evaluation an epoch, on
-`--dev`, which is timed apart. Ratios to static vectors are taken within an epoch, and
-those of the later epochs are a median. `--cpu-time` counts this process's processor
-time in place of the clock's: for one thread, on a machine with other work.
+An epoch has the reader, batches and updates of `spacy train`. The variants take turns after each
+epoch, and read the same batches. There is one evaluation per epoch on `--dev`, which is timed
+separately. Ratios to static vectors are computed within an epoch. The ratio of the later epochs is
+a median. `--cpu-time` measures processor time instead of elapsed time: use it with one thread on a
+busy machine.
 """
 
 import argparse
@@ -53,10 +53,10 @@ FEATURES: dict[str, Optional[dict[str, str]]] = {
 
 
 class Variant:
-    """A pipeline in training.
+    """Pipeline in training.
 
-    config (dict): Its config.
-    clock (Callable[[], float]): What time is read from.
+    config (dict): The config.
+    clock (Callable[[], float]): Returns the time in seconds.
     """
 
     def __init__(self, config: Any, clock: Any):
@@ -73,7 +73,7 @@ class Variant:
 
     def run_epoch(self, number: int) -> None:
         """Train for an epoch, with one evaluation after its first step."""
-        random.seed(number)  # the same batches for all variants
+        random.seed(number)  # All variants get the same batches.
         random.shuffle(self.examples)
         n_evaluations, started = len(self.evaluations), self.clock()
         for _ in train_while_improving(
@@ -106,7 +106,7 @@ class Variant:
 
 
 def make_configs(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The config of each variant, and the files that they name."""
+    """Return the config of each variant, and write the files that they need to a folder."""
     train = args.train or write_random_docs(folder / "train.spacy", 2000)
     dev = args.dev or write_random_docs(folder / "dev.spacy", 500, seed=1)
     paths = {"paths.train": str(train), "paths.dev": str(dev)}
@@ -124,7 +124,7 @@ def make_configs(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def make_static(width: int, train: Path, folder: Path, paths: dict[str, str]) -> Any:
-    """`[x ; static]` in place of x."""
+    """Return the config with static vectors: `[x ; static]` instead of x."""
     nlp = spacy.blank("en")
     docs = DocBin().from_disk(train).get_docs(nlp.vocab)
     words = sorted({token.text for doc in docs for token in doc})
@@ -139,7 +139,7 @@ def make_static(width: int, train: Path, folder: Path, paths: dict[str, str]) ->
 
 
 def make_elmo(bilm: BiLM, weights: Path, features: Any, precision: str, paths: Any) -> Any:
-    """`[x ; ELMo]` in place of x."""
+    """Return the config with ELMo: `[x ; ELMo]` instead of x."""
     overrides = {"paths.elmo": str(weights), "elmo.width": bilm.config.width}
     config = load_config(CONFIGS / "ner_elmo.cfg", overrides={**paths, **overrides})
     elmo = config["components"]["elmo"]
@@ -151,7 +151,7 @@ def make_elmo(bilm: BiLM, weights: Path, features: Any, precision: str, paths: A
 
 
 def write_random_docs(path: Path, n_sentences: int, seed: int = 0) -> Path:
-    """Random words, every tenth an entity."""
+    """Write Docs of random words with some entities, and return the path."""
     rng, vocab, docs = np.random.default_rng(seed), Vocab(), []
     for _ in range(n_sentences):
         ranks = rng.zipf(1.3, size=int(rng.integers(5, 35))) % 20_000
@@ -162,7 +162,7 @@ def write_random_docs(path: Path, n_sentences: int, seed: int = 0) -> Path:
 
 
 def print_report(variants: dict[str, Variant]) -> None:
-    """Medians and ratios. The first epoch stands apart: it fills what is kept."""
+    """Print medians and ratios. The first epoch is separate, because it fills the caches."""
     baseline = variants[STATIC]
     print(f"{'':22s} epoch 1  ratio  later epochs  ratio  evaluation 1  later")
     for name, variant in variants.items():
@@ -180,17 +180,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", type=Path, help=".spacy file with entities")
     parser.add_argument(
-        "--dev", type=Path, help="to evaluate on; not the same text, whose features it would keep"
+        "--dev",
+        type=Path,
+        help="text to evaluate on; must differ from --train, whose features are cached",
     )
     parser.add_argument("--size", choices=SIZES, default="default")
-    parser.add_argument("--weights", help="in place of random weights of a size")
+    parser.add_argument("--weights", help="weights to read; default: random weights of --size")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--features-mb", type=float, default=4096.0)
     parser.add_argument("--variants", nargs="+", choices=FEATURES, default=list(FEATURES))
     parser.add_argument("--epochs", type=int, default=5, help="at least 2")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true")
-    parser.add_argument("--json", type=Path, help="every epoch's figures")
+    parser.add_argument("--json", type=Path, help="output file with the times of all epochs")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     clock = time.process_time if args.cpu_time else time.perf_counter

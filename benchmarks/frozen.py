@@ -1,12 +1,12 @@
-"""Processor time of frozen weights: one sentence and batches, by precision, on one thread.
+"""Processor time of prediction for one sentence and for batches, by precision, on one thread.
 
     python benchmarks/frozen.py TEXT --size en_small
     python benchmarks/frozen.py TEXT --size original
 
-Sentences are the first 20 words of lines of TEXT, whose words are known to the cache, except in
-the rows "new words". `en_small` runs through `nlp`, beside spaCy's `tok2vec`; other sizes have
-random weights. `SPACY_ELMO_KERNEL` chooses the kernel. To compare two versions of the package,
-run the script in turns with PYTHONPATH set to either.
+The sentences are the first 20 words of the lines of TEXT. Their token vectors are in the cache,
+except in the rows "new words". `en_small` runs as a pipeline, compared with spaCy's `tok2vec`.
+Other sizes have random weights. `SPACY_ELMO_KERNEL` selects the kernel. To compare two versions of
+the package, run the script several times with PYTHONPATH set to each in turn.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def time_small(_: str, sentences: list[list[str]], batches: list[int]) -> None:
-    """Print milliseconds of one sentence as multiples of tok2vec's, and words a second."""
+    """Print the time for one sentence, compared with tok2vec, and words per second of batches."""
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec")
     nlp.initialize()
@@ -62,7 +62,7 @@ def time_small(_: str, sentences: list[list[str]], batches: list[int]) -> None:
 
 
 def time_bilm(name: str, sentences: list[list[str]], batches: list[int]) -> None:
-    """Print words a second of random weights of a size."""
+    """Print words per second of a model with random weights."""
     bilm = make_model(name, None)
     for precision in PRECISIONS:
         frozen = bilm.replace(precision=precision)

@@ -1,4 +1,4 @@
-"""How long imports take, and what they bring along: `python benchmarks/imports.py`."""
+"""Time of imports, and the packages that they import: `python benchmarks/imports.py`."""
 
 import argparse
 import json
@@ -18,11 +18,11 @@ CASES = {
 
 
 def measure(modules: list[str]) -> list[tuple[str, float]]:
-    """Import modules in a process of its own.
+    """Import modules in a new process.
 
-    modules (List[str]): Their names, in order.
-    RETURNS (List[Tuple[str, float]]): Every module that this imported, and its own
-        time in milliseconds.
+    modules (List[str]): Names of the modules, in order.
+    RETURNS (List[Tuple[str, float]]): Name of every imported module, and its own time in
+        milliseconds.
     """
     start = "import sys; print('--start--', file=sys.stderr)"
     code = "; ".join([start, *(f"import {name}" for name in modules)])
@@ -34,7 +34,7 @@ def measure(modules: list[str]) -> list[tuple[str, float]]:
 
 
 def report(rounds: int) -> dict[str, Any]:
-    """RETURNS (dict): For each case the median time, and the first of its imports."""
+    """Measure all cases: time, number of modules, and the slowest packages."""
     figures = {}
     for case, modules in CASES.items():
         runs = [measure(modules) for _ in range(rounds)]

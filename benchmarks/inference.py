@@ -1,19 +1,18 @@
-"""Vectors a second: the package beside a plain loop that works as AllenNLP does.
+"""Speed, memory and differences of prediction, compared with a plain loop in AllenNLP's way.
 
     python benchmarks/inference.py TEXT --size small medium original --threads 2 --rounds 3
     python benchmarks/inference.py TEXT --size default small --batch 1 --known --threads 1
     python benchmarks/inference.py TEXT --size default original --batch 32 --threads 2 --busy 1
 
-The second is one sentence of known words, the third a machine on which another program
-holds a core: `--busy 0` is what to compare it with, and `--threads 1`.
+The second command measures one sentence with cached token vectors. The third measures a machine on
+which another program uses one core; compare it with `--busy 0` and with `--threads 1`.
 
-TEXT has sentences or paragraphs as lines, tokens separated by spaces. Lines are cut into
-sentences, unless `--paragraphs` is given. The variants take turns on
-the same batches, sentences of about the same length together; a batch of 1 is one
-sentence of 20 tokens. The memory of token vectors is emptied before every turn, but
-with `--known`. A ratio, to the first variant, is the median over the rounds. The peak of the
-memory, beyond the model's
-weights, is that of a process of its own for each line.
+TEXT has one sentence or paragraph per line, with tokens separated by spaces. Lines are split into
+sentences, unless you give `--paragraphs`. The variants take turns on the same batches, which
+contain sentences of similar length; a batch of 1 is one sentence of 20 tokens. The cache of token
+vectors is cleared before every turn, except with `--known`. The ratio to the first variant is the
+median over the rounds. The peak memory without the weights is measured in a separate process for
+each line.
 """
 
 import argparse
@@ -43,7 +42,7 @@ Forward = Callable[[Batch], list[Tensor]]
 
 
 def make_batches(path: Path, batch_size: int, *, paragraphs: bool = False) -> list[Batch]:
-    """Sentences from the beginning of the text, the longest of a batch first."""
+    """Return batches from the beginning of the text; the longest sentence of a batch is first."""
     sentences = read_sentences(path, paragraphs=paragraphs)
     if batch_size == 1:
         return [[next(sentence[:20] for sentence in sentences if len(sentence) >= 20)]]
@@ -52,7 +51,7 @@ def make_batches(path: Path, batch_size: int, *, paragraphs: bool = False) -> li
 
 
 def make_forward(bilm: FrozenBiLM, variant: str) -> Forward:
-    """One of the variants."""
+    """Return the forward pass of a variant."""
     if variant == PLAIN:
         return PlainForward(bilm.thaw())
     return lambda batch: [torch.from_numpy(layers) for layers in bilm.embed(batch)[0]]
@@ -61,7 +60,7 @@ def make_forward(bilm: FrozenBiLM, variant: str) -> Forward:
 def run(
     bilm: FrozenBiLM, forward: Forward, batches: list[Batch], known: bool = False
 ) -> list[Tensor]:
-    """One turn."""
+    """Run all batches, with an empty cache of token vectors unless `known`."""
     if not known:
         bilm.cache.clear()
     return [layers for batch in batches for layers in forward(batch)]
@@ -69,7 +68,7 @@ def run(
 
 @contextmanager
 def busy_cores(number: int) -> Iterator[None]:
-    """So many other programs that never rest."""
+    """Run other programs that use a core each, during a `with` block."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
     try:
         yield
@@ -82,13 +81,13 @@ def busy_cores(number: int) -> Iterator[None]:
 def measure(
     models: dict[str, FrozenBiLM], batches: list[Batch], n_rounds: int, known: bool
 ) -> dict[str, list[float]]:
-    """Tokens a second of every variant in every round."""
+    """Return the tokens per second of every variant in every round."""
     n_tokens = sum(len(sentence) for batch in batches for sentence in batch)
     rates: dict[str, list[float]] = {variant: [] for variant in models}
     forwards = {variant: make_forward(bilm, variant) for variant, bilm in models.items()}
     for number in range(n_rounds + 1):
         for variant, forward in forwards.items():
-            # The first turn lays out the weights, and does not count.
+            # The first turn is a warm-up, which also packs the weights.
             part = batches if number else batches[-1:]
             repeats = 20 if number and n_tokens < 100 else 1
             started = time.perf_counter()
@@ -100,7 +99,7 @@ def measure(
 
 
 def compare(got: list[Tensor], expected: list[Tensor]) -> tuple[float, float, float]:
-    """Largest and mean difference of the layers, smallest cosine of a token's mix."""
+    """Return maximum and mean difference of the layers, and minimum cosine of their averages."""
     ours, theirs = torch.cat(got, dim=1).double(), torch.cat(expected, dim=1).double()
     difference = (ours - theirs).abs()
     cosines = torch.cosine_similarity(ours.mean(dim=0), theirs.mean(dim=0), dim=1)
@@ -108,7 +107,7 @@ def compare(got: list[Tensor], expected: list[Tensor]) -> tuple[float, float, fl
 
 
 def peak_memory(args: argparse.Namespace, size: str, batch_size: int, variant: str) -> float:
-    """MB beyond the weights of a process that does nothing else."""
+    """Run a variant in a new process, and return its peak memory in MB without the weights."""
     command = [sys.executable, __file__, str(args.text), "--size", size]
     command += ["--threads", str(args.threads), "--memory", variant, "--batch", str(batch_size)]
     command += ["--weights", args.weights] if args.weights else []
@@ -118,7 +117,10 @@ def peak_memory(args: argparse.Namespace, size: str, batch_size: int, variant: s
 
 
 def print_memory(args: argparse.Namespace) -> None:
-    """What `peak_memory` asks for. Two turns, but of the plain loop, which keeps nothing."""
+    """Print the peak memory for `peak_memory`, after two turns.
+
+    The plain loop needs one turn, because it has no cache.
+    """
     bilm = make_model(args.size[0], args.weights)
     if args.memory != PLAIN:
         bilm = bilm.replace(precision=args.memory)
@@ -131,7 +133,7 @@ def print_memory(args: argparse.Namespace) -> None:
 
 
 def print_rows(args: argparse.Namespace, size: str) -> None:
-    """All batches and variants of one size."""
+    """Measure all batches and variants of one size, and print a row for each."""
     model = make_model(size, args.weights)
     models = {
         variant: model if variant == PLAIN else model.replace(precision=variant)
@@ -163,15 +165,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("--size", choices=SIZES, nargs="+", default=["small", "medium", "original"])
-    parser.add_argument("--weights", help="in place of random weights of these sizes")
+    parser.add_argument("--weights", help="weights to read; default: random weights")
     parser.add_argument("--batch", type=int, nargs="+", default=list(N_SENTENCES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--known", action="store_true", help="keep the vectors of tokens")
-    parser.add_argument("--paragraphs", action="store_true", help="lines as they are")
+    parser.add_argument("--known", action="store_true", help="keep the cache of token vectors")
+    parser.add_argument(
+        "--paragraphs", action="store_true", help="do not split lines into sentences"
+    )
     parser.add_argument("--variants", choices=VARIANTS, nargs="+", default=list(VARIANTS))
-    parser.add_argument("--busy", type=int, default=0, help="other programs that never rest")
-    parser.add_argument("--no-memory", action="store_true", help="leave out the peaks")
+    parser.add_argument(
+        "--busy", type=int, default=0, help="number of other programs that use a core each"
+    )
+    parser.add_argument("--no-memory", action="store_true", help="do not measure memory")
     parser.add_argument("--memory", choices=VARIANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -1,4 +1,4 @@
-"""The language models that the benchmarks of inference run, and the text they read."""
+"""Language models and text for the other benchmarks."""
 
 import gzip
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from spacy_elmo.weights import read_weights
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 FINAL = (".", "!", "?")
-# The package's own small one, and those of the published models.
+# "default" has the package's default sizes, the others those of the published models.
 SIZES = {
     "default": BiLMConfig(),
     "small": BiLMConfig(lstm_dim=1024, projection_dim=128, filters=FILTERS, n_highway=1),
@@ -27,7 +27,7 @@ SIZES = {
 
 
 def make_model(size: str, weights: Optional[str] = None) -> FrozenBiLM:
-    """Random weights of a size, or those of a file."""
+    """Return a model with random weights of a size, or read `weights` if given."""
     if weights:
         return read_weights(weights)
     torch.manual_seed(0)
@@ -35,7 +35,7 @@ def make_model(size: str, weights: Optional[str] = None) -> FrozenBiLM:
 
 
 def add_elmo(nlp: Language, bilm: FrozenBiLM, **settings: Any) -> Elmo:
-    """Add an `elmo` pipe with a language model."""
+    """Add an `elmo` pipe with this language model to a pipeline."""
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()}
     pipe = nlp.add_pipe("elmo", config={"model": sizes, "weights": None, **settings})
     pipe.set_bilm(bilm)
@@ -43,8 +43,13 @@ def add_elmo(nlp: Language, bilm: FrozenBiLM, **settings: Any) -> Elmo:
 
 
 def read_sentences(path: Path, *, paragraphs: bool = False) -> Iterator[list[str]]:
-    """Sentences of at least three tokens of a `.txt` or `.txt.gz` file: its lines, cut after
-    sentence-final punctuation unless `paragraphs` are wanted, as in WikiText-2."""
+    """Yield the sentences of a text file that have at least three tokens.
+
+    path (Path): A `.txt` or `.txt.gz` file with tokens separated by spaces.
+    paragraphs (bool): Whether to yield whole lines, as for WikiText-2. Otherwise, a line is split
+        after sentence-final punctuation.
+    YIELDS (List[str]): The tokens of a sentence.
+    """
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf8") as file:
         for line in file:
@@ -56,7 +61,9 @@ def read_sentences(path: Path, *, paragraphs: bool = False) -> Iterator[list[str
 
 
 def memory(name: str = "VmRSS") -> float:
-    """MB of this process: "VmRSS" now, "VmHWM" at most so far. Not from `getrusage`,
-    whose peak is also that of the parent's."""
+    """Return the memory of this process in MB: current ("VmRSS") or peak ("VmHWM").
+
+    `getrusage` is not used, because its peak includes the parent process.
+    """
     lines = Path("/proc/self/status").read_text("utf8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024

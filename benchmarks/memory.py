@@ -1,16 +1,19 @@
-"""What a pipeline with `elmo` takes of the memory: at rest, for a long Doc, and in many threads.
+"""Memory of a pipeline with `elmo`: at rest, for a long Doc, and with many threads.
 
     python benchmarks/memory.py rest --size original --precision float32
     python benchmarks/memory.py doc --tokens 100000
     python benchmarks/memory.py doc --tokens 1000000 --store-layers --sentencizer
     python benchmarks/memory.py threads --threads 8
 
-`rest` writes random weights of the size to a file, and a process of its own loads them and runs
-a few texts: what it takes above what it took when all was imported and no model loaded, then
-once the weights have been asked for (`nlp.to_bytes()`). `doc` sends one Doc through a model
-in a process of its own: the peak above what the process took before, beside the size of the
-Doc's layers. `threads` sends the texts of `service.py` through one pipeline, by as many threads,
-and says what the process takes as they go on; then without what malloc keeps of freed memory.
+Each command measures a new process.
+
+rest     writes random weights to a file, loads them and runs a few texts. It prints how much memory
+         the model adds to a process with all imports, before and after `nlp.to_bytes()`, which
+         reads all weights.
+doc      runs one Doc. It prints how much memory this adds at the peak, and the size of the Doc's
+         layers.
+threads  runs the texts of `service.py` in several threads with one pipeline. It prints the memory
+         of the process after every 40 texts, and after malloc has returned freed memory.
 """
 
 import argparse
@@ -30,7 +33,7 @@ TEXT = "The bank of the river was steep , and the bank lends money . " * 20
 
 
 def rest(path: Path, precision: str) -> dict[str, float]:
-    """In a process of its own: MB above the process without the model."""
+    """Measure how much memory a pipeline adds at rest, in MB. Needs a new process."""
     import spacy
 
     import spacy_elmo.pipeline.elmo
@@ -57,7 +60,7 @@ def rest(path: Path, precision: str) -> dict[str, float]:
 
 
 def doc(weights: str, n_tokens: int, *, store_layers: bool, sentencizer: bool) -> dict[str, float]:
-    """In a process of its own: MB, and seconds."""
+    """Measure the added memory in MB and the time for one long Doc. Needs a new process."""
     import spacy
     from spacy.tokens import Doc
 
@@ -86,7 +89,7 @@ def doc(weights: str, n_tokens: int, *, store_layers: bool, sentencizer: bool) -
 
 
 def threads(weights: str, n_threads: int) -> dict[str, float]:
-    """In a process of its own: MB after so many texts."""
+    """Measure memory in MB while several threads run texts. Needs a new process."""
     import spacy
 
     from spacy_elmo import pretrained
@@ -111,16 +114,20 @@ def threads(weights: str, n_threads: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=RAW)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("rest", help="a pipeline that has run")
+    command = commands.add_parser("rest", help="a pipeline after some texts")
     command.add_argument("--size", choices=SIZES, default="original")
-    command.add_argument("--weights", type=Path, help="a model, in place of random weights")
+    command.add_argument(
+        "--weights", type=Path, help="weights to read; default: random weights of --size"
+    )
     command.add_argument("--precision", default="float32")
     command = commands.add_parser("doc", help="one long Doc")
     command.add_argument("--weights", default="en_small")
     command.add_argument("--tokens", type=int, default=100_000)
     command.add_argument("--store-layers", action="store_true")
-    command.add_argument("--sentencizer", action="store_true", help="sentences, not windows")
-    command = commands.add_parser("threads", help="a service")
+    command.add_argument(
+        "--sentencizer", action="store_true", help="use sentences instead of windows"
+    )
+    command = commands.add_parser("threads", help="one pipeline in several threads")
     command.add_argument("--weights", default="en_small")
     command.add_argument("--threads", type=int, default=8)
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
@@ -143,7 +150,7 @@ def main() -> None:
 
 
 def write_weights(folder: Path, size: str) -> Path:
-    """RETURNS (Path): A file of random weights."""
+    """Write a file of random weights, and return its path."""
     from spacy_elmo.weights.safetensors_file import write
 
     path = folder / "random.safetensors"

@@ -1,9 +1,9 @@
-"""How near the vector of a misspelled word is to that of the word, in the same sentence.
+"""Similarity of the vectors of a misspelled word and the correct word in the same sentence.
 
     python benchmarks/misspelled.py english-open-valid.txt --weights en_small pretraining/model-best
 
-A word of four letters or more gets one edit in every fifteenth of the text's first 3,000 sentences
-of 8 to 30 tokens. The figures are the mean cosine with the word's own vector, by layer.
+The script takes the first 3,000 sentences with 8 to 30 tokens. In every fifteenth of them, it
+misspells one word of four letters or more. It prints the mean cosine of the two vectors by layer.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from spacy_elmo.weights import read_weights
 
 
 def damaged_sentences(text: Path) -> list[tuple[list[str], list[str], int]]:
-    """Misspell a word of each sentence.
+    """Read sentences, and misspell a word in each.
 
-    text (Path): A sentence a line, tokens separated by spaces.
-    RETURNS (List[Tuple[List[str], List[str], int]]): The sentence, the same with a misspelled
-        word, and the place of the word.
+    text (Path): One sentence per line, tokens separated by spaces.
+    RETURNS (List[Tuple[List[str], List[str], int]]): The sentence, the sentence with a misspelled
+        word, and the position of the word.
     """
     with text.open(encoding="utf8") as file:
         fitting = (words for words in map(str.split, file) if 8 <= len(words) <= 30)
@@ -41,7 +41,7 @@ def damaged_sentences(text: Path) -> list[tuple[list[str], list[str], int]]:
 
 
 def main() -> None:
-    """Print a line for each model."""
+    """Print the mean cosines of each model."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The operations that a training step cannot do without, and its gradient's bytes."""
+"""Necessary operations of a training step, and the size of its gradient."""
 
 import math
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.text.corpus import Corpus
 
-N_WINDOWS = 40  # over which the text's counts are averaged
+N_WINDOWS = 40  # Windows over which the counts are averaged.
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What the text and the draws ask of a step, in the mean.
+    """Mean amounts of work in a training step.
 
     tokens (int): Tokens read, in one direction.
-    types (float): Different tokens that both directions read.
+    types (float): Different tokens read, in both directions together.
     positions (float): Characters of such a token: its bytes and the two marks.
-    negatives (float): Different words among the draws.
-    target_words (float): Different words that both directions predict.
+    negatives (float): Different words among the negative samples.
+    target_words (float): Different words predicted, in both directions together.
     touched_rows (float): Rows of the softmax table that get a gradient.
     n_words (int): Size of the vocabulary.
     """
@@ -38,13 +38,13 @@ class Counts:
 def count(
     text: PlainText, corpus: Corpus, sizes: BiLMConfig, *, max_words: int, n_negatives: int
 ) -> Counts:
-    """Measure the counts on the first windows of a text.
+    """Compute the mean counts over the first windows of a text.
 
     text (PlainText): The windows.
-    corpus (Corpus): Their text.
+    corpus (Corpus): The text.
     sizes (BiLMConfig): Sizes of the model.
-    max_words (int): Most words of the vocabulary.
-    n_negatives (int): Draws of a step.
+    max_words (int): Maximum number of words in the vocabulary.
+    n_negatives (int): Number of negative samples in a step.
     RETURNS (Counts): The means.
     """
     words = word_ids(corpus, max_words)
@@ -64,16 +64,18 @@ def count(
 
 
 def draw_negatives(rng: np.random.Generator, n_words: int, n_negatives: int) -> np.ndarray:
-    """RETURNS (numpy.ndarray): The different words of a log-uniform draw with replacement."""
+    """Draw words with replacement from a log-uniform distribution; return the different ones."""
     ranks = np.exp(rng.random(n_negatives) * math.log(n_words + 1)) - 1.0
     return np.unique(ranks.astype("int64").clip(0, n_words - 1))
 
 
 def necessary_operations(sizes: BiLMConfig, counts: Counts) -> dict[str, float]:
-    """Floating-point operations of one step's matrix products, a product and a sum
-    counted as two. The backward pass of a product is two more of its size, hence 3
-    times the forward pass throughout. With P = `projection_dim`, D = `lstm_dim`,
-    L = `n_layers`, E = `char_embed_dim`, F = the sum of the filters, H = `n_highway`:
+    """Count the floating-point operations in the matrix products of a step.
+
+    A multiplication and an addition count as two operations. The backward pass of a product needs
+    two products of the same size, so all counts are 3 times the forward pass. With P =
+    `projection_dim`, D = `lstm_dim`, L = `n_layers`, E = `char_embed_dim`, F = number of filters,
+    H = `n_highway`:
 
         lstm     3 * tokens * 2 directions * L * 2 * (P * 4D  +  P * 4D  +  D * P)
                                                       input      state    projection
@@ -81,13 +83,13 @@ def necessary_operations(sizes: BiLMConfig, counts: Counts) -> dict[str, float]:
         cnn      3 * types * (sum over filters of 2 * width * E * number * positions
                               + H * 2 * 2 * F * F  +  2 * F * P)
 
-    m is the number of *different* negatives (draws with replacement collapse, here
-    by about half), `types` that of different tokens in both directions' windows
-    together, `positions` their bytes and two marks, without padding. Not counted:
-    everything element by element, the optimizer, look-ups, the clipping.
+    m is the number of *different* negative samples (about half of the draws, because a word can be
+    drawn twice). `types` is the number of different tokens in the windows of both directions, and
+    `positions` the number of their bytes and two marks, without padding. Element-wise operations,
+    the optimizer, look-ups and clipping are not counted.
 
     sizes (BiLMConfig): Sizes of the model.
-    counts (Counts): What the text asks.
+    counts (Counts): Amounts of work.
     RETURNS (Dict[str, float]): Operations of each part.
     """
     width, lstm_dim, n_filters = sizes.projection_dim, sizes.lstm_dim, sizes.n_filters
@@ -106,12 +108,12 @@ def necessary_operations(sizes: BiLMConfig, counts: Counts) -> dict[str, float]:
 
 
 def gradient_bytes(sizes: BiLMConfig, counts: Counts) -> dict[str, float]:
-    """Bytes of a step's float32 gradient: the layers', the whole softmax table's with
-    its biases, and that of the table's touched rows alone, with their 8-byte numbers.
+    """Count the bytes of a step's float32 gradient.
 
     sizes (BiLMConfig): Sizes of the model.
-    counts (Counts): What the text asks.
-    RETURNS (Dict[str, float]): The three of them.
+    counts (Counts): Amounts of work.
+    RETURNS (Dict[str, float]): Bytes of the layers, of the whole softmax table with biases, and of
+        its touched rows only, with their 8-byte row numbers.
     """
     width = sizes.projection_dim
     layers = sum(weight.numel() for weight in BiLM(sizes).parameters())

@@ -1,16 +1,16 @@
-"""Words a second of whole pipelines, by spaCy's own `spacy benchmark speed`.
+"""Words per second of whole pipelines, measured with `spacy benchmark speed`.
 
     python benchmarks/pipeline.py TEXT --weights MODEL --precision float32 int8 --threads 1
 
-TEXT has a sentence a line, tokens separated by spaces; each is a Doc, which spaCy's
-command tokenizes before it takes the time. The pipelines: spaCy's `tok2vec` with its
-defaults (HashEmbedCNN), the same with an NER that listens to it, `elmo` alone, `elmo`
-with an NER that listens. The NERs have spaCy's default sizes, are initialised on a few
-examples and not trained: their speed is right, their entities are none.
+TEXT has one sentence per line, with tokens separated by spaces. Each sentence is a Doc. spaCy's
+command tokenizes it before it measures the time. The pipelines are spaCy's `tok2vec` with default
+settings (HashEmbedCNN), `tok2vec` with an NER that listens to it, `elmo`, and `elmo` with an NER
+that listens to it. The NERs have spaCy's default sizes. They are initialized on a few examples but
+not trained, which does not change the speed.
 
-The pipelines take turns, each in a process of its own; a ratio is taken within a round.
-spaCy's figure is the mean over batches, after `--warmup` times the whole text: the
-memory of token vectors knows the text's strings then. `--warmup 0` counts new strings.
+The pipelines take turns, each in a new process. Ratios are computed within a round. spaCy prints
+the mean over batches, after `--warmup` runs over the whole text. Then the token vectors are in the
+cache; use `--warmup 0` to include the time of new strings.
 """
 
 import argparse
@@ -39,7 +39,7 @@ MEAN = re.compile(r"Mean: ([\d.]+) words/s")
 
 
 def make_pipelines(bilm: FrozenBiLM, precisions: list[str]) -> dict[str, Language]:
-    """The pipelines, ready to predict."""
+    """Create the pipelines by name, initialized."""
     pipelines = {
         BASELINE: make_tok2vec(with_ner=False),
         "tok2vec, ner": make_tok2vec(with_ner=True),
@@ -71,7 +71,7 @@ def make_elmo(bilm: FrozenBiLM, precision: str, *, with_ner: bool) -> Language:
 
 
 def finish(nlp: Language, listener: Any) -> Language:
-    """Initialise, with an NER on what it is to listen to, if that is given."""
+    """Initialize a pipeline, with an NER if there is a listener."""
     if listener is not None:
         nlp.add_pipe("ner", config={"model": {"tok2vec": listener}})
     words = ["Maria", "lends", "money", "in", "Rome", "."]
@@ -81,7 +81,7 @@ def finish(nlp: Language, listener: Any) -> Language:
 
 
 def write_docs(text: Path, n_sentences: int, path: Path) -> int:
-    """Write the text as Docs. RETURNS (int): Their tokens."""
+    """Write sentences as Docs to a .spacy file, and return the number of tokens."""
     vocab = Vocab()
     docs = [Doc(vocab, words=words) for words in islice(read_sentences(text), n_sentences)]
     DocBin(docs=docs).to_disk(path)
@@ -89,7 +89,7 @@ def write_docs(text: Path, n_sentences: int, path: Path) -> int:
 
 
 def words_per_second(pipeline: Path, docs: Path, args: argparse.Namespace) -> float:
-    """What spaCy's command says."""
+    """Run `spacy benchmark speed` on a pipeline, and return the words per second."""
     command = [sys.executable, "-m", "spacy", "benchmark", "speed", str(pipeline), str(docs)]
     command += ["--no-shuffle", "--warmup", str(args.warmup)]
     command += ["--batches", str(args.batches), "--batch-size", str(args.batch_size)]
@@ -105,14 +105,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("--size", choices=SIZES, default="default")
-    parser.add_argument("--weights", help="in place of random weights of a size")
+    parser.add_argument("--weights", help="weights to read; default: random weights of --size")
     parser.add_argument("--precision", nargs="+", default=["float32", "bfloat16", "int8"])
     parser.add_argument("--batches", type=int, default=30, help="at least 30")
-    parser.add_argument("--batch-size", type=int, default=128, help="sentences")
+    parser.add_argument("--batch-size", type=int, default=128, help="sentences per batch")
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="every round's figures")
+    parser.add_argument("--json", type=Path, help="output file with the results of all rounds")
     args = parser.parse_args()
     pipelines = make_pipelines(make_model(args.size, args.weights), args.precision)
     rates: dict[str, list[float]] = {name: [] for name in pipelines}

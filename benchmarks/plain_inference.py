@@ -1,9 +1,8 @@
-"""ELMo's forward pass as AllenNLP runs it: the baseline of `inference.py`.
+"""ELMo's forward pass in AllenNLP's way: the baseline of `inference.py`.
 
-The same weights and the same arithmetic in AllenNLP's order of work: every token
-of the batch, padding included, is spelled out in 50 characters and goes through
-the CNN; the LSTMs are a Python loop over time in which each step's input product
-stands by itself; state is copied at every step.
+Weights and arithmetic are the same, but the order of operations is AllenNLP's. The CNN reads 50
+characters of every token in the batch, including padding. The LSTMs are a Python loop over time,
+with a separate input product and a copy of the state in every step.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from spacy_elmo.frozen.vocabulary import SENTENCE_END, SENTENCE_START
 
 
 class PlainForward:
-    """Runs a model's weights.
+    """Forward pass of a model.
 
     bilm (BiLM): The model.
     """
@@ -30,10 +29,10 @@ class PlainForward:
 
     @torch.no_grad()
     def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
-        """
+        """Compute the layers of sentences, from zero state.
+
         sentences (Sequence[Sequence[str]]): The tokens, the longest sentence first.
-        RETURNS (List[Tensor]): From zero state, the layers of each sentence,
-            `(L + 1, n_tokens, 2P)`.
+        RETURNS (List[Tensor]): The layers of each sentence. *Shape:* `(L + 1, n_tokens, 2P)`
         """
         marked = [[SENTENCE_START, *sentence, SENTENCE_END] for sentence in sentences]
         lengths = [len(sentence) for sentence in marked]
@@ -50,7 +49,10 @@ class PlainForward:
         return [stacked[:, row, 1 : length - 1] for row, length in enumerate(lengths)]
 
     def encode(self, marked: Sequence[Sequence[str]]) -> Tensor:
-        """RETURNS (Tensor): Token vectors. *Shape:* `(n_sentences, longest, P)`"""
+        """Compute the token vectors of sentences, with padding.
+
+        RETURNS (Tensor): *Shape:* `(n_sentences, longest, P)`
+        """
         encoder, longest = self.bilm.encoder, max(map(len, marked))
         width = self.bilm.config.max_characters_per_token
         ids = torch.zeros(len(marked), longest, width, dtype=torch.int64)
@@ -68,7 +70,10 @@ class PlainForward:
         return vectors.view(len(marked), longest, -1)
 
     def run(self, direction: int, number: int, inputs: Tensor, lengths: list[int]) -> Tensor:
-        """RETURNS (Tensor): A layer's output. *Shape:* `(n_sentences, longest, P)`"""
+        """Run an LSTM layer in one direction.
+
+        RETURNS (Tensor): *Shape:* `(n_sentences, longest, P)`
+        """
         lstm: ProjectedLSTM = self.bilm.stacks[direction][number]
         n_rows, n_steps = inputs.shape[:2]
         outputs = torch.zeros_like(inputs)
@@ -86,7 +91,7 @@ class PlainForward:
         return outputs
 
     def step(self, lstm: ProjectedLSTM, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """RETURNS (Tuple[Tensor, Tensor]): The new cell and hidden state."""
+        """Compute the new cell and hidden state."""
         i, j, f, o = gates.chunk(4, dim=1)
         cell = torch.sigmoid(i) * torch.tanh(j) + torch.sigmoid(f) * cell
         if lstm.cell_clip is not None:

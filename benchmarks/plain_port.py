@@ -1,9 +1,8 @@
-"""bilm-tf's training step as an ordinary PyTorch user would port it: the baseline.
+"""Simple PyTorch port of bilm-tf's training step: the baseline of `pretraining.py`.
 
-Independent of the package: only the sizes (`BiLMConfig`) and the text (`Corpus`)
-come from it. Every token of the batch is spelled out in 50 characters and goes
-through the CNN, each direction has its own input batch, the LSTMs are a Python
-loop over time, everything is float32 and every gradient dense.
+It uses only the sizes (`BiLMConfig`) and the text (`Corpus`) of the package. The CNN reads 50
+characters of every token in the batch, each direction has its own input batch, the LSTMs are a
+Python loop over time, and all numbers are float32 with dense gradients.
 """
 
 import math
@@ -17,19 +16,20 @@ from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.text.corpus import Corpus
 
 START, END = "<S>", "</S>"
-BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261  # bilm-tf's, plus one
+BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261  # bilm-tf's numbers plus 1
 N_CHARACTERS = 262
-UNKNOWN_ID, N_SPECIAL = 2, 3  # after <S> 0 and </S> 1
+UNKNOWN_ID, N_SPECIAL = 2, 3  # <S> is 0, </S> is 1
 DROPOUT, LEARN_RATE, GRAD_CLIP = 0.1, 0.2, 10.0
 
 
 class PlainText:
-    """Both directions of a text, and the windows of each step: row `r` of the
-    batch reads the r-th stretch of it.
+    """Windows of a text in both directions.
+
+    The text is cut into B parts of equal length. Row `r` of a batch reads part `r`.
 
     corpus (Corpus): The text.
-    batch_size (int): Streams side by side, B.
-    unroll_steps (int): Steps of a window, T.
+    batch_size (int): Number of streams, B.
+    unroll_steps (int): Number of steps in a window, T.
     """
 
     def __init__(self, corpus: Corpus, *, batch_size: int, unroll_steps: int):
@@ -37,7 +37,7 @@ class PlainText:
         targets: list[list[np.ndarray]] = [[], []]
         start, end = np.array([0], dtype="int32"), np.array([1], dtype="int32")
         for sentence in np.split(corpus.tokens, corpus.starts[1:]):
-            words = sentence[1:]  # without its <S>
+            words = sentence[1:]  # Without <S>.
             inputs[0].append(np.concatenate([start, words]))
             targets[0].append(np.concatenate([words, end]))
             inputs[1].append(np.concatenate([end, words[::-1]]))
@@ -47,10 +47,11 @@ class PlainText:
         self.batch_size, self.unroll_steps = batch_size, unroll_steps
 
     def window(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """
-        step (int): Which one, counted from 0.
-        RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): The token types read and those
-            to predict. *Shape:* `(2, B, T)` each
+        """Return the inputs and targets of a training step.
+
+        step (int): Number of the step, from 0.
+        RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Numbers of the token types to read and to
+            predict. *Shape:* `(2, B, T)` each
         """
         n_items = self.inputs.shape[1]
         rows = np.arange(self.batch_size) * (n_items // self.batch_size)
@@ -60,8 +61,7 @@ class PlainText:
 
 
 def word_ids(corpus: Corpus, max_words: int) -> np.ndarray:
-    """RETURNS (numpy.ndarray): The vocabulary's id of each token type: the rank by
-    falling count after the special words, or that of `<UNK>`."""
+    """Return the word id of each token type: by descending count, or the id of `<UNK>`."""
     order = [i for i in np.argsort(-corpus.counts(), kind="stable") if i > 1]
     ids = np.full(len(corpus.types), UNKNOWN_ID, dtype="int64")
     chosen = order[: max_words - N_SPECIAL]
@@ -71,8 +71,10 @@ def word_ids(corpus: Corpus, max_words: int) -> np.ndarray:
 
 
 def character_table(types: list[str], max_characters: int) -> np.ndarray:
-    """RETURNS (numpy.ndarray): Every type's characters, padded, as bilm-tf's
-    vocabulary keeps them. *Shape:* `(n_types, max_characters)`"""
+    """Return the padded character ids of all token types, as in bilm-tf.
+
+    RETURNS (numpy.ndarray): *Shape:* `(n_types, max_characters)`
+    """
     table = np.full((len(types), max_characters), PAD, dtype="int16")
     for row, token in zip(table, types):
         if token in (START, END):
@@ -84,12 +86,12 @@ def character_table(types: list[str], max_characters: int) -> np.ndarray:
 
 
 def _max_over_time(features: Tensor) -> Tensor:
-    """bilm-tf's `max_pool`; in PyTorch faster than `max` and `amax`, too."""
+    """Return the maximum over time. `max_pool1d` is faster than `max` and `amax`."""
     return F.max_pool1d(features, features.shape[2]).squeeze(2)
 
 
 class PlainEncoder(nn.Module):
-    """Token vectors from characters: convolutions, highways, projection."""
+    """Token encoder: character convolutions, highway layers, projection."""
 
     def __init__(self, sizes: BiLMConfig):
         super().__init__()
@@ -103,8 +105,9 @@ class PlainEncoder(nn.Module):
         self.projection = nn.Linear(n_filters, sizes.projection_dim)
 
     def forward(self, characters: Tensor) -> Tensor:
-        """
-        characters (Tensor): *Shape:* `(B, T, 50)`
+        """Compute token vectors.
+
+        characters (Tensor): Character ids. *Shape:* `(B, T, 50)`
         RETURNS (Tensor): *Shape:* `(B, T, P)`
         """
         batch_size, unroll_steps, _ = characters.shape
@@ -118,7 +121,7 @@ class PlainEncoder(nn.Module):
 
 
 class PlainLSTM(nn.Module):
-    """One layer in one direction, step by step."""
+    """LSTM layer of one direction, as a loop over time."""
 
     def __init__(self, sizes: BiLMConfig):
         super().__init__()
@@ -129,11 +132,12 @@ class PlainLSTM(nn.Module):
     def forward(
         self, inputs: Tensor, hidden: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """
+        """Run the layer over a window.
+
         inputs (Tensor): *Shape:* `(B, T, P)`
         hidden (Tensor): *Shape:* `(B, P)`
         cell (Tensor): *Shape:* `(B, D)`
-        RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs and the state after them.
+        RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, and the new hidden and cell state.
         """
         outputs = []
         for step in range(inputs.shape[1]):
@@ -148,10 +152,12 @@ class PlainLSTM(nn.Module):
 
 
 class PlainSoftmax(nn.Module):
-    """Sampled softmax as `tf.nn.sampled_softmax_loss`: log-uniform candidates shared
-    by the batch, logits less the logarithm of their expected count, accidental
-    hits removed. TensorFlow rejects repeated candidates; here they stay, which
-    costs the same and saves the port a loop."""
+    """Sampled softmax, as in `tf.nn.sampled_softmax_loss`.
+
+    The batch shares log-uniform candidates. The logarithm of their expected count is subtracted
+    from the logits, and accidental hits are removed. One difference: TensorFlow rejects repeated
+    candidates. Here they stay, which needs the same time but no loop.
+    """
 
     def __init__(self, *, n_words: int, width: int, n_negatives: int):
         super().__init__()
@@ -162,20 +168,21 @@ class PlainSoftmax(nn.Module):
         nn.init.zeros_(self.bias.weight)
 
     def draw(self) -> Tensor:
-        """RETURNS (Tensor): Word ids, each with the probability of its rank."""
+        """Draw the ids of negative words from a log-uniform distribution."""
         uniform = torch.rand(self.n_negatives, dtype=torch.float64)
         ranks = torch.exp(uniform * math.log(self.n_words + 1)) - 1.0
         return ranks.long().clamp(0, self.n_words - 1)
 
     def log_expected(self, words: Tensor) -> Tensor:
-        """RETURNS (Tensor): Logarithm of how often a word is drawn, in the mean."""
+        """Return the logarithm of the expected count of each word in a draw."""
         share = torch.log1p(1.0 / (words + 1.0)) / math.log(self.n_words + 1)
         return torch.log(share * self.n_negatives)
 
     def forward(self, contexts: Tensor, targets: Tensor) -> Tensor:
-        """
+        """Compute the mean loss.
+
         contexts (Tensor): *Shape:* `(n, P)`
-        targets (Tensor): *Shape:* `(n,)`
+        targets (Tensor): Word ids. *Shape:* `(n,)`
         RETURNS (Tensor): The mean loss.
         """
         negatives = self.draw()
@@ -190,7 +197,7 @@ class PlainSoftmax(nn.Module):
 
 
 class PlainModel(nn.Module):
-    """The parts: one encoder, a stack of LSTMs each direction, one softmax."""
+    """Language model: one encoder, a stack of LSTMs per direction, one softmax."""
 
     def __init__(self, sizes: BiLMConfig, *, n_words: int, n_negatives: int):
         super().__init__()
@@ -206,11 +213,12 @@ class PlainModel(nn.Module):
     def forward(
         self, characters: Tensor, targets: Tensor, state: list[list[tuple[Tensor, Tensor]]]
     ) -> tuple[Tensor, list[list[tuple[Tensor, Tensor]]]]:
-        """
+        """Compute the loss of a window.
+
         characters (Tensor): *Shape:* `(2, B, T, 50)`
         targets (Tensor): *Shape:* `(2, B, T)`
-        state: Hidden and cell of each layer of each direction.
-        RETURNS: The mean loss of both directions, the state after.
+        state (List[List[Tuple[Tensor, Tensor]]]): Hidden and cell state by direction and layer.
+        RETURNS (Tuple): The mean loss of both directions, and the new state.
         """
         losses, after = [], []
         for direction, stack in enumerate(self.stacks):
@@ -228,14 +236,14 @@ class PlainModel(nn.Module):
 
 
 class PlainTrainer:
-    """Trains the port.
+    """Trainer of the port.
 
     sizes (BiLMConfig): Sizes of the model.
     corpus (Corpus): The text.
-    n_words (int): Most words of the vocabulary, the special ones included.
-    n_negatives (int): Candidates of the softmax.
-    batch_size (int): Streams side by side, B.
-    unroll_steps (int): Steps of a window, T.
+    n_words (int): Maximum size of the vocabulary, including the special words.
+    n_negatives (int): Number of candidates of the softmax.
+    batch_size (int): Number of streams, B.
+    unroll_steps (int): Number of steps in a window, T.
     """
 
     def __init__(
@@ -264,7 +272,7 @@ class PlainTrainer:
         self.n_steps = 0
 
     def step(self) -> float:
-        """RETURNS (float): The loss of one update."""
+        """Run one update, and return the loss."""
         inputs, targets = self.text.window(self.n_steps)
         characters = self.characters[torch.from_numpy(inputs).long()].long()
         loss, self.state = self.model(

@@ -1,11 +1,10 @@
-"""How fast a training step is: the package's, beside a plain port of bilm-tf's,
-and beside the fastest matrix products that the machine gives.
+"""Speed of a pretraining step, compared with a port of bilm-tf and with the machine's limit.
 
     python benchmarks/pretraining.py --size small --rounds 5 --json small.json
 
-Everything is measured in one run, in short rounds in turn (ceiling, plain,
-float32, bf16, then ceiling, bf16, float32, plain, ...), because a machine that
-others use is never the same twice; ratios and shares are taken within a round.
+The limit ("ceiling") is the speed of the fastest matrix products on this machine. The load of a
+shared machine changes, so everything is measured in short rounds in turn (ceiling, plain, float32,
+bf16, then ceiling, bf16, float32, plain, ...). Ratios and shares are computed within a round.
 """
 
 import argparse
@@ -41,13 +40,13 @@ FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 
 @dataclass(frozen=True)
 class Size:
-    """One of the two models, with its batch and the text it needs.
+    """Model to measure, with its batch size and the amount of text.
 
     model (dict): Sizes of the biLM.
-    max_words (int): Most words of the vocabulary.
-    n_negatives (int): Draws of the softmax in a step.
-    batch_size (int): Streams.
-    text_tokens (int): Tokens of text, enough for the vocabulary.
+    max_words (int): Maximum number of words in the vocabulary.
+    n_negatives (int): Number of negative samples of the softmax in a step.
+    batch_size (int): Number of streams.
+    text_tokens (int): Number of tokens of text, enough for the vocabulary.
     """
 
     model: dict[str, Any]
@@ -76,12 +75,12 @@ SIZES = {
 
 
 def our_step(trainer: Trainer) -> float:
-    """The one place that knows how the package's step is called."""
+    """Run a step of the package's trainer, and return the loss."""
     return trainer.step()
 
 
 def our_config(size: Size, batch_size: int, optimizer: str, precision: str) -> PretrainingConfig:
-    """RETURNS (PretrainingConfig): bilm-tf's settings of this size; Adam at its own rate."""
+    """Return a config with bilm-tf's settings; optimizers other than Adagrad get a lower rate."""
     training = {
         "batch_size": batch_size,
         "unroll_steps": UNROLL_STEPS,
@@ -101,13 +100,13 @@ def our_config(size: Size, batch_size: int, optimizer: str, precision: str) -> P
 
 
 def make_step(name: str, size: Size, batch_size: int, args: argparse.Namespace) -> Step:
-    """Build a variant; a worker calls it.
+    """Build a variant, and return its step. Each worker process calls this.
 
     name (str): One of `VARIANTS`.
-    size (Size): Of the model.
-    batch_size (int): Streams.
+    size (Size): Size of the model.
+    batch_size (int): Number of streams.
     args (argparse.Namespace): The command line.
-    RETURNS (Callable): One update.
+    RETURNS (Callable): A function that runs one update and returns the loss.
     """
     torch.manual_seed(0)
     corpus, _ = read_text(args.text, args.tokens or size.text_tokens)
@@ -128,8 +127,10 @@ def make_step(name: str, size: Size, batch_size: int, args: argparse.Namespace) 
 
 
 def read_text(path: Path, n_tokens: int) -> tuple[Corpus, str]:
-    """RETURNS (Tuple[Corpus, str]): So many tokens of the file, and where they are
-    from; without a file, words drawn at random."""
+    """Read the first tokens of a file, or generate random words if the file does not exist.
+
+    RETURNS (Tuple[Corpus, str]): The text, and the name of its source.
+    """
     if not path.is_file():
         return read_corpus(random_sentences(n_tokens)), "random words, Zipf's distribution"
     opener = gzip.open if path.suffix == ".gz" else open
@@ -138,7 +139,7 @@ def read_text(path: Path, n_tokens: int) -> tuple[Corpus, str]:
 
 
 def random_sentences(n_tokens: int) -> Iterator[list[str]]:
-    """YIELDS (List[str]): Sentences of made-up words, the more frequent the shorter."""
+    """Yield sentences of random words with Zipf's distribution. Frequent words are shorter."""
     rng, n_words = np.random.default_rng(0), 400_000
     ranks = np.arange(n_words)
     lengths = rng.normal(2 + 1.2 * np.log10(ranks + 1), 1.5).round().clip(1, 30).astype(int)
@@ -155,12 +156,12 @@ def random_sentences(n_tokens: int) -> Iterator[list[str]]:
 def measure(
     workers: list[Worker], products: list[tuple], args: argparse.Namespace
 ) -> dict[str, list[ceiling.Ceiling]]:
-    """Run the rounds.
+    """Run the rounds, and print a line for each.
 
-    workers (List[Worker]): What to time; they keep their times.
-    products (List[tuple]): The sizes of the ceiling's products.
-    args (argparse.Namespace): How many rounds, how long.
-    RETURNS (Dict[str, List[Ceiling]]): The ceilings of every round.
+    workers (List[Worker]): The variants. Each worker stores its times in `rounds`.
+    products (List[tuple]): Sizes of the matrix products for the ceiling.
+    args (argparse.Namespace): Number and length of the rounds.
+    RETURNS (Dict[str, List[Ceiling]]): The ceilings of all rounds, by number type.
     """
     wanted = ["float32", "bf16"] if "bf16" in args.variants else ["float32"]
     ceilings: dict[str, list[ceiling.Ceiling]] = {name: [] for name in wanted}
@@ -169,7 +170,7 @@ def measure(
             found.append(ceiling.measure(products, DTYPES[name], args.ceiling_seconds))
         for worker in workers if number % 2 == 0 else workers[::-1]:
             worker.run(args.seconds)
-        load = os.getloadavg()[0]  # of the last minute: above `threads`, others are at work
+        load = os.getloadavg()[0]  # If it is above `threads`, other programs are running.
         times = [f"{worker.name} {1000 * worker.rounds[-1].seconds:.0f} ms" for worker in workers]
         rates = [f"{name} {found[-1].gflops:.0f}" for name, found in ceilings.items()]
         print(
@@ -186,12 +187,13 @@ def figures(
     ceilings: dict[str, list[ceiling.Ceiling]],
     necessary: float,
 ) -> dict[str, Any]:
-    """
-    worker (Worker): The variant to report.
-    workers (List[Worker]): All of them.
-    ceilings (Dict[str, List[Ceiling]]): Of every round.
-    necessary (float): Operations that a token needs.
-    RETURNS (Dict[str, Any]): What is reported; every list is by round.
+    """Compute the results of a variant.
+
+    worker (Worker): The variant.
+    workers (List[Worker]): All variants.
+    ceilings (Dict[str, List[Ceiling]]): The ceilings of all rounds.
+    necessary (float): Number of necessary operations per token.
+    RETURNS (Dict[str, Any]): The results. Lists have one value per round.
     """
     rates = _rates(worker)
     gflops = [1e-9 * necessary * rate for rate in rates]
@@ -219,8 +221,11 @@ def fastest(
     ceilings: dict[str, list[ceiling.Ceiling]],
     necessary: float,
 ) -> dict[str, float]:
-    """As `figures`, for the fastest step, beside the others' fastest and the highest
-    ceiling of all rounds: what is left where other work disturbs most of them."""
+    """Compute the results of a variant from its fastest step only.
+
+    It is compared with the fastest steps of the other variants and the highest ceiling of all
+    rounds. On a busy machine, these results change less than the medians.
+    """
     rate = _fastest_rate(worker)
     result = {"ms_per_step": 1000 * worker.tokens / rate, "tokens_per_second": rate}
     for name, found in ceilings.items():
@@ -233,7 +238,7 @@ def fastest(
 
 
 def benchmark(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    """RETURNS (Dict[str, Any]): Everything that was measured at one size."""
+    """Measure all variants at one size, print the results, and return them."""
     size = SIZES[name]
     batch_size = args.batch or size.batch_size
     corpus, source = read_text(args.text, args.tokens or size.text_tokens)
@@ -267,7 +272,7 @@ def benchmark(name: str, args: argparse.Namespace) -> dict[str, Any]:
         products = ceiling.shapes(sizes, counts.tokens, batch_size, round(counts.negatives))
         ceilings = measure(workers, products, args)
         result["ceilings"] = {k: [asdict(c) for c in found] for k, found in ceilings.items()}
-        # A batch of another size is taken to need as much for each of its tokens.
+        # We assume that a batch of another size needs the same number of operations per token.
         needed = sum(result["necessary_operations"].values()) / counts.tokens
         result["variants"] = {w.name: figures(w, workers, ceilings, needed) for w in workers}
         show_figures(result)
@@ -277,7 +282,7 @@ def benchmark(name: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show_work(name: str, result: dict[str, Any]) -> None:
-    """Print what a step has to do."""
+    """Print the work in a step: counts, necessary operations and size of the gradient."""
     counts, parts = result["counts"], result["necessary_operations"]
     total = sum(parts.values())
     shares = ", ".join(f"{part} {n / total:.0%}" for part, n in parts.items())
@@ -295,7 +300,7 @@ def show_work(name: str, result: dict[str, Any]) -> None:
 
 
 def show_figures(result: dict[str, Any]) -> None:
-    """Print a size's figures: medians over the rounds, least and most in brackets."""
+    """Print the results of a size: medians over the rounds, minimum and maximum in brackets."""
     for name, found in result["ceilings"].items():
         best = max(found, key=lambda c: c["gflops"])
         rates = _spread([c["gflops"] for c in found], "{:.0f}")
@@ -313,7 +318,7 @@ def show_figures(result: dict[str, Any]) -> None:
 
 
 def machine(threads: int) -> dict[str, Any]:
-    """RETURNS (Dict[str, Any]): Where it was measured."""
+    """Describe the machine: CPU, threads and versions."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
@@ -329,31 +334,39 @@ def machine(threads: int) -> dict[str, Any]:
 
 
 def parse() -> argparse.Namespace:
-    """RETURNS (argparse.Namespace): The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Benchmark of a pretraining step.")
     parser.add_argument("--size", choices=[*SIZES, "both"], default="small")
-    parser.add_argument("--variants", default=",".join(VARIANTS), help="Some of the default.")
-    parser.add_argument("--rounds", type=int, default=5, help="0 only counts operations.")
-    parser.add_argument("--seconds", type=float, default=5.0, help="Of a variant in a round.")
-    parser.add_argument("--ceiling-seconds", type=float, default=2.0, help="In a round.")
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="Comma-separated variants.")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="Number of rounds; 0 only counts operations."
+    )
+    parser.add_argument("--seconds", type=float, default=5.0, help="Seconds per variant and round.")
+    parser.add_argument("--ceiling-seconds", type=float, default=2.0, help="Seconds per round.")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--batch", type=int, default=0, help="Streams; 0: the size's own.")
-    parser.add_argument("--plain-batch", type=int, default=0, help="Of the port; 0: the same.")
+    parser.add_argument("--batch", type=int, default=0, help="Streams; 0: default of the size.")
+    parser.add_argument(
+        "--plain-batch", type=int, default=0, help="Streams of the port; 0: as --batch."
+    )
     parser.add_argument("--optimizer", choices=["adagrad", "adam", "muon"], default="adagrad")
-    parser.add_argument("--text", type=Path, default=DEFAULT_TEXT, help="A sentence a line.")
-    parser.add_argument("--tokens", type=int, default=0, help="Of text; 0: as the size needs.")
-    parser.add_argument("--profile", type=int, default=0, metavar="STEPS", help="Do only this.")
-    parser.add_argument("--json", type=Path, help="Write all figures of all rounds here.")
+    parser.add_argument("--text", type=Path, default=DEFAULT_TEXT, help="One sentence per line.")
+    parser.add_argument(
+        "--tokens", type=int, default=0, help="Tokens of text; 0: default of the size."
+    )
+    parser.add_argument(
+        "--profile", type=int, default=0, metavar="STEPS", help="Only profile some steps."
+    )
+    parser.add_argument("--json", type=Path, help="Output file of the results.")
     args = parser.parse_args()
     args.variants = args.variants.split(",")
     unknown = set(args.variants) - set(VARIANTS)
     if unknown:
-        parser.error(f"--variants: {', '.join(sorted(unknown))}: not of {', '.join(VARIANTS)}")
+        parser.error(f"--variants: unknown {', '.join(sorted(unknown))}. Use {', '.join(VARIANTS)}")
     return args
 
 
 def main() -> None:
-    """Measure, print, and write the JSON."""
+    """Run the benchmark."""
     args = parse()
     torch.set_num_threads(args.threads)
     report: dict[str, Any] = {"machine": machine(args.threads), "sizes": {}}

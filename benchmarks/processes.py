@@ -1,9 +1,9 @@
-"""Two gloo processes with one thread each, beside one process with two threads.
+"""Training speed of two processes with one thread each, compared with one with two threads.
 
     python benchmarks/processes.py TRAIN --rounds 3 --steps 20
 
-The two take turns, each as processes of their own that `torch.distributed.run`
-starts. Throughput is that of the training steps, the first of which do not count.
+Both take turns in new processes, which `torch.distributed.run` starts with gloo. Only training
+steps are timed, without the first ones.
 """
 
 import argparse
@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-WARM_UP = 4  # steps
+WARM_UP = 4  # Steps that are not timed.
 
 
 def work(train: Path, steps: int, result: Path) -> None:
-    """Train in this process, with the others; the first writes tokens a second."""
+    """Train in this process together with the others. The first writes tokens per second."""
     import torch
     from thinc.api import Config
 
@@ -51,7 +51,7 @@ def work(train: Path, steps: int, result: Path) -> None:
 
 
 def launch(n_processes: int, n_threads: int, args: argparse.Namespace) -> float:
-    """Tokens a second of so many processes with so many threads each."""
+    """Start processes, and return their tokens per second."""
     with TemporaryDirectory() as folder:
         result = Path(folder) / "rate.json"
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
@@ -64,7 +64,7 @@ def launch(n_processes: int, n_threads: int, args: argparse.Namespace) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("train", type=Path, help="what `spacy elmo corpus` wrote")
+    parser.add_argument("train", type=Path, help="prepared corpus, written by `spacy elmo corpus`")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)

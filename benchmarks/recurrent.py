@@ -1,9 +1,9 @@
-"""The GRU of the question component beside PyTorch's own, on one core, in training.
+"""Speed of the question component's GRU in training on one core, compared with PyTorch's.
 
     python benchmarks/recurrent.py
 
-Both take turns with the same parameters and inputs; the figures are medians of the processor's
-time, and the least and greatest ratio of a turn.
+Both take turns with the same parameters and inputs. The script prints median processor times, and
+the minimum and maximum ratio of a turn.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from spacy_elmo.tasks.shared.recurrent import BidirectionalRNN, pad
 
-# Sequences, fewest and most tokens, width of the input and of the output.
+# Number of sequences, minimum and maximum number of tokens, width of input and output.
 SHAPES = {
     "contexts of questions": (12, 130, 160, 384, 100),
     "contexts, merged": (12, 130, 160, 100, 100),

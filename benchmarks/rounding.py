@@ -1,12 +1,13 @@
-"""How near the vectors of lower precisions are to those of float32, on any processor.
+"""Similarity of the vectors in lower precisions to those in float32, on any processor.
 
     python benchmarks/rounding.py TEXT --weights en_small --scales 1 2 4
     python benchmarks/rounding.py TEXT --size original --tokens 2000
 
-The kernel in numpy rounds weights and inputs as the compiled ones do, on any processor. The scales
-multiply all matrices of the LSTMs, for weights larger than those of the model. The cosines are of a
-token's average of layers, and of the layer that changes most. Neighbors are the nearest other token
-among the first 1,500, by that average. TEXT is as for inference.py; 32 sentences run at a time.
+The numpy kernel rounds weights and inputs like the compiled kernels, on any processor. A scale
+multiplies all matrices of the LSTMs, to test larger weights than those of the model. The script
+prints the minimum cosine of the average of the layers, and of the layer that changes most. The
+neighbor of a token is the nearest other token among the first 1,500, by the average of the layers.
+TEXT has one sentence per line, as in inference.py. A batch has 32 sentences.
 """
 
 import argparse
@@ -27,13 +28,16 @@ NEIGHBORS = 1500
 
 
 class AnyPrecision(NumpyKernel):
-    """The kernel in numpy, which rounds as the others do, on any processor."""
+    """Numpy kernel that allows all precisions on any processor."""
 
     fast_types = LOWER
 
 
 def average_and_layers(bilm: FrozenBiLM, sentences: list[list[str]], name: str) -> Tensor:
-    """RETURNS (Tensor): *Shape:* `(1 + n_layers + 1, n_tokens, width)`"""
+    """Compute the average of the layers, and the layers, in a precision.
+
+    RETURNS (Tensor): *Shape:* `(1 + n_layers + 1, n_tokens, width)`
+    """
     rounded = bilm.replace(precision=name, kernel=AnyPrecision())
     batches = [sentences[i : i + BATCH] for i in range(0, len(sentences), BATCH)]
     parts = [torch.from_numpy(np.concatenate(rounded.embed(b)[0], axis=1)) for b in batches]
@@ -42,7 +46,7 @@ def average_and_layers(bilm: FrozenBiLM, sentences: list[list[str]], name: str) 
 
 
 def nearest(vectors: Tensor) -> Tensor:
-    """RETURNS (Tensor): The nearest other token of each of the first."""
+    """Return the nearest other token of each of the first tokens."""
     unit = normalize(vectors[:NEIGHBORS])
     return (unit @ unit.t()).fill_diagonal_(-1.0).argmax(dim=1)
 
@@ -51,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("--size", choices=SIZES, default="default")
-    parser.add_argument("--weights", help="in place of random weights of the size")
+    parser.add_argument("--weights", help="weights to read; default: random weights of --size")
     parser.add_argument("--scales", type=float, nargs="+", default=[1.0])
     parser.add_argument("--tokens", type=int, default=8000)
     args = parser.parse_args()

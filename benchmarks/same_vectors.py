@@ -1,15 +1,16 @@
-"""Whether a change that should change no number changes none: all layers, states and gradients
-of many models, bit for bit.
+"""Comparison of all layers, states and gradients of many models before and after a change.
+
+Use it to check that a change of the code changes no number:
 
     python benchmarks/same_vectors.py dump before.npz
     python benchmarks/same_vectors.py dump after.npz      # after the change
     python benchmarks/same_vectors.py compare before.npz after.npz
 
-The models are `en_small`, the golden ones of tests/fixtures, and the tests' tiny ones of every
-size; each from zeros, warm and with carried state, frozen, with gradients, and in every
-precision that this machine has. `compare` names what differs and by how much, and exits with 1.
-The last bits differ between machines, versions of PyTorch and numbers of threads: both dumps
-are made on one machine, with one thread.
+The models are `en_small`, the models in tests/fixtures, and the tiny models of the tests. Each runs
+from zero state, after a warm-up and with carried state, frozen and with gradients, and in every
+precision of this machine. `compare` prints the arrays that differ, and exits with 1 if there are
+any. The last bits depend on the machine, the version of PyTorch and the number of threads. So make
+both dumps on one machine with one thread.
 """
 
 import argparse
@@ -62,7 +63,7 @@ SEGMENTERS: list[dict[str, Any]] = [
 
 
 def read_models(folder: Path) -> Iterator[tuple[str, Path | str]]:
-    """Every model, by name."""
+    """Yield the name and the path of every model. Tiny models are written to a folder."""
     yield "en_small", "en_small"
     for name in ("bilm_tf/skip", "bilm_tf/plain", "manylangs"):
         yield name, FIXTURES / name
@@ -86,8 +87,11 @@ def read_models(folder: Path) -> Iterator[tuple[str, Path | str]]:
 
 
 def read_streams() -> list[list[list[str]]]:
-    """Batches of sentences, a stream each row of a batch: those of the fixture, tokens of
-    every kind, and sentences long enough to be run in windows."""
+    """Return batches of sentences; each row of the batches is a stream.
+
+    They contain the fixture's sentences, tokens of all kinds, and sentences that are so long that
+    they are run in windows.
+    """
     streams: list[list[list[str]]] = srsly.read_json(FIXTURES / "bilm_tf" / "sentences.json")
     batches = [list(batch) for batch in zip(*streams)]
     words = [token for batch in batches for sentence in batch for token in sentence]
@@ -99,8 +103,11 @@ def read_streams() -> list[list[list[str]]]:
 
 
 def arrays_of(bilm: FrozenBiLM, batches: list[list[list[str]]]) -> Iterator[tuple[str, np.ndarray]]:
-    """Layers of all sentences at once but the long ones, from zeros and warm; of every batch,
-    the state carried; and the last states."""
+    """Yield the layers and states of a frozen model.
+
+    First, all sentences except the long ones run at once, from zero state and after a warm-up. Then
+    the batches run with carried state.
+    """
     together = [sentence for batch in batches[:-1] for sentence in batch]
     for kind in (None, "warm"):
         layers, state = bilm.embed(together, kind)
@@ -116,7 +123,7 @@ def arrays_of(bilm: FrozenBiLM, batches: list[list[list[str]]]) -> Iterator[tupl
 
 
 def gradients_of(bilm: BiLM, batch: list[list[str]]) -> Iterator[tuple[str, Tensor]]:
-    """Layers as training computes them, and the gradients of a random sum of them."""
+    """Yield the layers in training, and the gradients of a random weighted sum of them."""
     bilm.requires_grad_(True)
     layers = torch.cat(bilm.embed(batch)[0], dim=1)
     yield "trained", layers.detach()
@@ -129,7 +136,7 @@ def gradients_of(bilm: BiLM, batch: list[list[str]]) -> Iterator[tuple[str, Tens
 
 
 def pipeline_arrays(weights: Path | str) -> Iterator[tuple[str, np.ndarray]]:
-    """What a pipeline sets, by every segmenter, with Docs of several sentences."""
+    """Yield the layers and tensors of Docs with several sentences, for every segmenter."""
     words = [token for batch in read_streams()[:8] for sentence in batch for token in sentence]
     for segmenter in SEGMENTERS:
         nlp = spacy.blank("en")
@@ -143,17 +150,17 @@ def pipeline_arrays(weights: Path | str) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def collect(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """All numbers, by name."""
+    """Yield all arrays by name."""
     batches = read_streams()
     for name, weights in read_models(folder):
         for precision in PRECISIONS:
             bilm = read_weights(weights).replace(precision=precision)
             if resolve_precision(precision, bilm.kernel) != precision:
-                continue  # this machine has no such products
+                continue  # This machine does not support the precision.
             for what, array in arrays_of(bilm, batches):
                 yield f"{name}, {precision}: {what}", array
         bilm = read_weights(weights).thaw()
-        if name != "en_small":  # its gradients would be 40 MB
+        if name != "en_small":  # Its gradients would need 40 MB.
             for what, tensor in gradients_of(bilm, batches[-2]):
                 yield f"{name}, {what}", tensor.numpy()
         for what, array in pipeline_arrays(weights):
@@ -169,7 +176,7 @@ def dump(path: Path) -> None:
 
 
 def compare(one: Path, other: Path) -> bool:
-    """Print what differs; whether nothing does."""
+    """Print the arrays that differ, and return whether all are the same."""
     with np.load(one) as before, np.load(other) as after:
         only = sorted(set(before.files) ^ set(after.files))
         for name in only:
@@ -190,10 +197,10 @@ def compare(one: Path, other: Path) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=RAW)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("dump", help="write all numbers")
+    command = commands.add_parser("dump", help="write all numbers to a file")
     command.add_argument("path", type=Path)
     command.add_argument("--threads", type=int, default=1)
-    command = commands.add_parser("compare", help="name what differs")
+    command = commands.add_parser("compare", help="print the differences of two files")
     command.add_argument("one", type=Path)
     command.add_argument("other", type=Path)
     args = parser.parse_args()

@@ -1,13 +1,13 @@
-"""A web service with one pipeline and many clients: no error, and memory that stays.
+"""Errors and memory of a web service with one pipeline and many clients.
 
     pip install fastapi uvicorn httpx gunicorn
     python benchmarks/service.py --minutes 30 --clients 8
     python benchmarks/service.py --minutes 1 --clients 2 --server gunicorn
 
-The clients send texts of one to sixty sentences, one after another, and compare the norms of
-the vectors with those of the first answer to the text. Every fifth of the time a line says how
-many answers there were, how many were wrong, and what memory the server's processes take. gunicorn
-loads the pipeline and runs it before it forks its two workers (`--preload`).
+The clients send texts of one to sixty sentences, and compare the norms of the vectors with the
+first answer to the same text. The script prints five lines: number of answers, number of wrong
+answers, and memory of the server's processes. gunicorn loads and runs the pipeline before it forks
+its two workers (`--preload`).
 """
 
 import argparse
@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 WORDS = ["the", "river", "bank", "was", "steep", ",", "money", "河", "😀", "naïve", "."]
-TOLERANCE = 1e-3  # of norms, which are some tens
+TOLERANCE = 1e-3  # Maximum difference of two norms. Norms are some tens.
 
 if os.environ.get("SPACY_ELMO_SERVICE"):
     import spacy
@@ -46,7 +46,13 @@ def make_text(rng: random.Random) -> str:
 
 
 def ask(url: str, number: int, end: float, found: list[tuple[float, str]]) -> None:
-    """One client."""
+    """Send texts as one client until the end of the time.
+
+    url (str): Address of the server.
+    number (int): Number of the client; its random seed.
+    end (float): End of the time, by `time.monotonic`.
+    found (List[Tuple[float, str]]): Gets the seconds of each answer, and the error or "".
+    """
     import httpx
 
     rng = random.Random(number)
@@ -70,12 +76,12 @@ def ask(url: str, number: int, end: float, found: list[tuple[float, str]]) -> No
 
 
 def memory(pid: int) -> int:
-    """MB of a process and its children."""
+    """Return the memory of a process and its children in MB."""
     found = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        except OSError:  # it ended
+        except OSError:  # The process has ended.
             continue
         if pid in (int(lines["Pid"]), int(lines["PPid"])):
             found += int(lines.get("VmRSS", "0 kB").split()[0]) // 1024

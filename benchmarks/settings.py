@@ -1,4 +1,4 @@
-"""Held-out perplexity of settings of `[training]` and `[model]`, trained in turn on the same text.
+"""Held-out perplexity with different settings in `[training]` and `[model]`.
 
     python benchmarks/settings.py TRAIN DEV --steps 300 \
         --variant precision=float32 --variant precision=bf16
@@ -8,12 +8,12 @@
     python benchmarks/settings.py TRAIN DEV --minutes 10 --cpu-time --output MODELS \
         --variant both: --variant forward:model.bidirectional=false
 
-Every variant sees the same tokens in the same order, from the same initial weights
-where sizes are the same; the seconds are those of its training steps alone. With
-`--minutes` each trains for the same time instead. The steps are taken in short turns,
-so that what else runs on the machine disturbs all alike; `--cpu-time` counts the processor's time,
-for one thread on a busy machine. A variant may begin with its name and a colon; with `--output`
-each model is written to `model-best` in a folder of that name.
+All variants read the same tokens in the same order. If the sizes are the same, the initial weights
+are the same, too. With `--minutes`, all train for the same time, not the same number of steps.
+Only training steps count as time. The variants take short turns, so that other programs disturb all
+of them alike. `--cpu-time` measures processor time: use it with one thread on a busy machine. A
+variant can begin with a name and a colon. With `--output`, each model is written to `model-best` in
+a folder of that name.
 """
 
 import argparse
@@ -34,17 +34,17 @@ from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import Corpus, load_text
 from spacy_elmo.text.prepare import is_prepared, open_corpus
 
-TURN = 10  # steps
+TURN = 10  # Steps per turn.
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """The name of a variant, and what it sets: `NAME:SETTINGS`, or settings that are the name."""
+    """Split `NAME:SETTINGS` into name and settings. Without a name, the settings are the name."""
     name, colon, settings = text.partition(":")
     return (name, settings) if colon and "=" not in name else (text, text)
 
 
 def parse_variant(text: str) -> dict[str, dict[str, Any]]:
-    """Read `name=value,model.name=value`, the values as in a config."""
+    """Parse `name=value,model.name=value` into sections. The values are written as in a config."""
     sections: dict[str, dict[str, Any]] = {"training": {}, "model": {}}
     for pair in filter(None, re.split(r",(?=[a-z_.]+=)", text)):
         name, value = pair.split("=", 1)
@@ -58,7 +58,7 @@ def parse_variant(text: str) -> dict[str, dict[str, Any]]:
 def make_trainer(
     sections: dict[str, dict[str, Any]], args: argparse.Namespace, texts: tuple
 ) -> Trainer:
-    """A trainer of the small model, with what differs from the defaults."""
+    """Create a trainer of the default model, with the settings of a variant."""
     limit: dict[str, Any] = {"max_epochs": 0, "max_steps": args.steps}
     if args.minutes:
         limit = {"max_epochs": 0, "max_minutes": args.minutes}
@@ -74,7 +74,7 @@ def make_trainer(
 
 
 def take_turn(trainer: Trainer, clock: Callable[[], float]) -> None:
-    """Some steps, timed."""
+    """Run some steps, and add their time to the progress."""
     for _ in range(TURN):
         if trainer.is_over:
             return
@@ -88,8 +88,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("train", type=Path)
     parser.add_argument("dev", type=Path)
-    parser.add_argument("--format", default="sentences", help="of the text; or text")
-    parser.add_argument("--lang", default="en", help="of spaCy's tokenizer for running text")
+    parser.add_argument(
+        "--format", default="sentences", help="format of the text: sentences or text"
+    )
+    parser.add_argument(
+        "--lang", default="en", help="language of spaCy's tokenizer for running text"
+    )
     parser.add_argument("--variant", action="append", required=True, dest="variants")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--minutes", type=float, default=0.0)
@@ -124,7 +128,7 @@ def main() -> None:
 
 
 def read(path: Path, format: str, lang: str) -> Corpus:
-    """A prepared corpus, or text."""
+    """Read a prepared corpus or text."""
     return open_corpus(path) if is_prepared(path) else load_text(path, format=format, lang=lang)
 
 

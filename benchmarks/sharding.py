@@ -1,10 +1,11 @@
-"""What `python -m spacy elmo embed --shards` costs, and what several workers gain.
+"""Cost of `python -m spacy elmo embed --shards`, and speed-up with several workers.
 
     python benchmarks/sharding.py TEXT --sentences 3000 --shards 4 --workers 2 ray
 
-First processor time of this process: shards beside one file, both Parquet. Then, for each of
-`--workers`, time on the clock beside one worker, which needs as many quiet cores. What the same
-takes for a line a shard (start, reading the weights, starting Ray) is subtracted.
+First, the script compares the processor time of shards and of one file, both Parquet. Then it
+compares the elapsed time with each value of `--workers` and with one worker; this needs an idle
+core per worker. The time of a run with one line per shard (start, reading the weights, starting
+Ray) is subtracted.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from spacy_elmo.export.sharding import embed_corpus
 
 
 def timed(clock: Callable[[], float], function: Callable[[str], None]) -> float:
-    """Seconds of a run, less those of its start."""
+    """Return the time of a run minus the time of its start."""
     seconds = []
     for name in ("short.txt", "long.txt"):
         started = clock()
@@ -68,7 +69,7 @@ def main() -> None:
             for given in args.workers:
                 several = partial(in_shards, workers=int(given) if given.isdecimal() else given)
                 found[f"speed of --workers {given}"] = alone / timed(time.monotonic, several)
-            for label, value in found.items() if number else ():  # the first round warms up
+            for label, value in found.items() if number else ():  # The first round is a warm-up.
                 ratios.setdefault(label, []).append(value)
     for label, values in ratios.items():
         print(f"{label:28s} {statistics.median(values):.3f} times {[round(v, 3) for v in values]}")

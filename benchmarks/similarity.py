@@ -1,17 +1,21 @@
-"""What `.similarity` is good for: words alone, search, senses of one word.
+"""Quality of `.similarity` for single words, search, and senses of a word.
 
     python benchmarks/similarity.py
     python benchmarks/similarity.py --search dev.tsv wiki-sentences.tsv
     python benchmarks/similarity.py --senses homograph-test.spacy
     python benchmarks/similarity.py --mix "[0, 0.5, 0.5]" --align covariance.npy
 
-Without an option: triples of a word, a related and an unrelated one, each word a Doc of its
-own; a triple is right if the related word is nearer. `--search` takes QAMR's files (a question,
-and the sentence that answers it): for every twentieth question all sentences are ranked by
-`Doc.similarity`, and by the cosine of their TF-IDF vectors. `--senses` takes a `.spacy` file
-with a span group "senses" (`python -m spacy project run corpus-homograph project` makes one):
-pairs of occurrences of one word; the figure is the probability that a pair of one sense is
-nearer than a pair of two senses of that word (area under the curve), the mean over the words.
+Without an option, the script tests triples of a word, a related word and an unrelated word. Each
+word is a Doc. A triple is correct if the related word is more similar.
+
+`--search` takes QAMR's files (questions, and the sentences that answer them). For every twentieth
+question, all sentences are ranked by `Doc.similarity`, and by the cosine of their TF-IDF vectors.
+
+`--senses` takes a `.spacy` file with a span group "senses", as written by `python -m spacy project
+run corpus-homograph project`. For each word, the script computes the probability that two uses with
+the same sense are more similar than two uses with different senses (area under the curve). It
+prints the mean over the words.
+
 `--types` takes `wordids.tsv` of the Wikipedia Homograph Data, and also prints the mean by type.
 """
 
@@ -41,7 +45,7 @@ buy sell sleep; blue green early
 
 
 def triples(nlp: Language) -> None:
-    """Print the similarities of each triple, and how many are right."""
+    """Print the similarities of each triple, and the number of correct triples."""
     right = 0
     found = [line.split() for line in TRIPLES.split(";")]
     for words in found:
@@ -53,7 +57,7 @@ def triples(nlp: Language) -> None:
 
 
 def search(nlp: Language, questions_path: Path, sentences_path: Path) -> None:
-    """Print how often the right sentence is the nearest, and the mean of 1 / its rank."""
+    """Print how often the correct sentence is first, and the mean of 1 / its rank."""
     rows = [line.split("\t") for line in questions_path.read_text("utf8").splitlines()]
     questions = [(row[0], row[5]) for row in rows[::20]]
     wanted = {row[0] for row in rows}
@@ -130,12 +134,12 @@ def representations(doc: Doc, start: int, end: int) -> dict[str, np.ndarray]:
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Bring rows to length 1."""
+    """Scale rows to length 1."""
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def parse_mix(text: str) -> str | int | list[float]:
-    """Read a name, the number of a layer, or a list of weights."""
+    """Parse a mix: a name, the number of a layer, or a list of weights."""
     return text if text.isalpha() else srsly.json_loads(text)
 
 
@@ -144,8 +148,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--weights", default="en_small")
-    parser.add_argument("--mix", default=ElmoSettings.mix, help="as the pipe takes it")
-    parser.add_argument("--align", help="file of a matrix, as the pipe takes it")
+    parser.add_argument("--mix", default=ElmoSettings.mix, help="setting `mix` of the pipe")
+    parser.add_argument("--align", help="setting `align` of the pipe: file of a matrix")
     parser.add_argument("--search", nargs=2, type=Path)
     parser.add_argument("--senses", type=Path)
     parser.add_argument("--types", type=Path)

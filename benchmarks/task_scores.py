@@ -1,8 +1,8 @@
-"""What a precision costs a task: scores of a trained pipeline, its heads as they are.
+"""Scores of a trained pipeline with each precision of the language model.
 
     python benchmarks/task_scores.py training/ner_elmo/model-best corpus/ner/test.spacy
 
-The heads were trained on float32 vectors; only the language model's products change.
+The components are not trained again: they learned from float32 vectors.
 """
 
 import argparse
@@ -19,7 +19,7 @@ SCORES = ("ents_f", "ents_p", "ents_r", "cats_score", "cats_micro_f", "tag_acc",
 
 
 def evaluate(nlp: spacy.Language, path: Path, precision: str) -> dict[str, Any]:
-    """Scores with a precision."""
+    """Evaluate a pipeline with a precision."""
     for _, pipe in nlp.pipeline:
         if isinstance(pipe, Elmo):
             pipe.precision = precision

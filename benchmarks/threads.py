@@ -1,12 +1,11 @@
-"""What threads do to prediction: the two directions side by side, as the package computes long
-products, and one thread.
+"""Speed of prediction with both directions in parallel threads, and with one thread.
 
     python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 0
     python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 1
 
-The two take turns on the same sentences (TEXT has one a line), whose words are known. With
-`--busy 1` another program that never rests holds a core. The weights are random, unless
-`--weights` names some.
+Both take turns on the same sentences (TEXT has one per line), with all token vectors in the cache.
+With `--busy 1`, another program uses one core all the time. The weights are random, unless you give
+`--weights`.
 """
 
 import argparse
@@ -23,7 +22,7 @@ from spacy_elmo.frozen import recurrence, threads
 
 
 def one_thread(tasks: list[Callable], n_products: int) -> list:
-    """As `side_by_side`: one task after another, on one thread."""
+    """Run the tasks one after the other. Replaces `side_by_side`."""
     return [task() for task in tasks]
 
 
@@ -34,11 +33,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("--size", choices=SIZES, default="original")
-    parser.add_argument("--weights", help="in place of random weights of the size")
+    parser.add_argument("--weights", help="weights to read; default: random weights of --size")
     parser.add_argument("--batch", type=int, nargs="+", choices=list(N_SENTENCES), default=[1, 8])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--busy", type=int, default=0, help="other programs that never rest")
+    parser.add_argument(
+        "--busy", type=int, default=0, help="number of other programs that use a core each"
+    )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     bilm = make_model(args.size, args.weights)
@@ -55,7 +56,7 @@ def main() -> None:
                     started = time.perf_counter()
                     for _ in range(3):
                         run(bilm, forward, batches, known=True)
-                    if number:  # the first round warms up
+                    if number:  # The first round is a warm-up.
                         rates[way].append(3 * n_tokens / (time.perf_counter() - started))
         for way, values in rates.items():
             title = f"{args.weights or args.size} batch {batch_size} busy {args.busy}  {way:12s}"

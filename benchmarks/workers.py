@@ -1,5 +1,8 @@
-"""Each way to train in a process of its own, so that none changes what another
-finds: threads, allocator, caches. One works at a time, the others wait."""
+"""Worker processes, one for each variant of a training step.
+
+With separate processes, variants do not share threads, allocator or caches. Only one process runs
+at a time; the others wait.
+"""
 
 import multiprocessing
 import resource
@@ -18,13 +21,13 @@ SHOWN_OPERATORS = 18
 
 @dataclass(frozen=True)
 class Done:
-    """What a worker reports.
+    """Report of a worker on one round.
 
-    seconds (float): Of a step, in the mean.
-    fastest (float): Seconds of the fastest one.
-    n_steps (int): Steps since the last report.
-    loss (float): Of the last step.
-    peak_memory (int): Bytes that the process has held so far at most.
+    seconds (float): Mean seconds per step.
+    fastest (float): Seconds of the fastest step.
+    n_steps (int): Number of steps.
+    loss (float): Loss of the last step.
+    peak_memory (int): Peak memory of the process so far, in bytes.
     """
 
     seconds: float
@@ -36,14 +39,14 @@ class Done:
 
 @dataclass
 class Worker:
-    """A variant in its process.
+    """Variant that runs in its own process.
 
     name (str): The variant.
-    tokens (int): Read by a step, in one direction.
-    make (Callable): Module-level; called in the process, returns the step.
-    arguments (tuple): Of `make`.
-    threads (int): PyTorch's threads there.
-    rounds (List[Done]): What it has reported of every round.
+    tokens (int): Tokens per step, in one direction.
+    make (Callable): Module-level function that returns the step. It is called in the process.
+    arguments (tuple): Arguments of `make`.
+    threads (int): Number of PyTorch's threads in the process.
+    rounds (List[Done]): Reports on all rounds.
     """
 
     name: str
@@ -54,7 +57,7 @@ class Worker:
     rounds: list[Done] = field(default_factory=list)
 
     def start(self) -> None:
-        """Build the variant and run it warm."""
+        """Start the process, build the variant, and run the warm-up steps."""
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         target = (theirs, self.make, self.arguments, self.threads)
@@ -64,12 +67,12 @@ class Worker:
         self._receive()
 
     def run(self, seconds: float) -> None:
-        """Train for so long, and one step at least."""
+        """Run steps for some seconds, at least one, and store the report."""
         self._pipe.send(("run", seconds))
         self.rounds.append(self._receive())
 
     def profile(self, n_steps: int) -> str:
-        """RETURNS (str): A table of operators."""
+        """Return a table of the time that each operator needs."""
         self._pipe.send(("profile", n_steps))
         return self._receive()
 
@@ -82,7 +85,7 @@ class Worker:
         try:
             return self._pipe.recv()
         except EOFError:
-            raise SystemExit(f"{self.name} ended early; its error is above") from None
+            raise SystemExit(f"{self.name} stopped with the error above") from None
 
 
 def _serve(pipe: Connection, make: Callable[..., Step], arguments: tuple, threads: int) -> None:

@@ -32,6 +32,6 @@ def test_it_is_a_pipeline_with_the_weights(tmp_path, monkeypatch):
 
 def test_other_weights_are_another_version(tmp_path, monkeypatch):
     monkeypatch.setattr(builder, "CHECKSUM", "0" * 64)
-    with pytest.raises(ValueError, match=r"raise VERSION in en_small\.py"):
+    with pytest.raises(ValueError, match=r"Increase VERSION in en_small\.py"):
         builder.write_sources(tmp_path)
     assert not list(tmp_path.iterdir())

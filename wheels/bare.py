@@ -1,10 +1,10 @@
-"""Install the wheels of a folder into a new environment, and run two pages there.
+"""Install the wheels of a folder into a new environment, and run the code of two pages there.
 
     python wheels/bare.py FOLDER
 
-The environment gets the wheels and what they depend on, nothing else. The blocks of README.md and
-of the model's card run without a network, with Sybil, which reads the pages, beside the
-environment.
+The environment contains only the wheels and their dependencies. The pages are README.md and the
+model's card; their code runs without a network. Sybil, which reads the pages, is in a folder
+outside the environment.
 """
 
 import os
@@ -42,9 +42,9 @@ def run(*command: object, cwd: Path | None = None, env: dict[str, str] | None = 
 
 
 def main(wheels: Path) -> None:
-    """Try the wheels.
+    """Install the wheels, and run the pages.
 
-    wheels (Path): Their folder.
+    wheels (Path): Folder of the wheels.
     """
     with TemporaryDirectory() as folder:
         place = Path(folder)
@@ -54,7 +54,7 @@ def main(wheels: Path) -> None:
         install = (python, "-m", "pip", "install", "--quiet")
         versions = ("--constraint", ROOT / "constraints.txt")
         run(*install, "--no-index", "--no-deps", "--find-links", wheels, *WHEELS)
-        run(*install, *versions, *WHEELS)  # what they depend on
+        run(*install, *versions, *WHEELS)  # Their dependencies.
         run(*install, *versions, "--target", place / "sybil", "sybil")
         path = os.pathsep.join([str(place / "sybil"), str(ROOT / "tests")])
         environment = {**os.environ, "PYTHONPATH": path}

@@ -2,8 +2,8 @@
 
     python wheels/en_small.py FOLDER
 
-The wheel is a pipeline for `spacy.load`. It has versions of its own: other weights are another
-version, so this file names the weights that its version means.
+The wheel contains a pipeline for `spacy.load`. It has its own version, which changes with the
+weights. So this file contains the checksum of the weights of the version.
 """
 
 import argparse
@@ -55,23 +55,23 @@ path = Path(__file__).parent / "pipeline"
 
 
 def load(**overrides):
-    """Load the pipeline; the arguments are those of `spacy.load`."""
+    """Load the pipeline. The arguments are those of `spacy.load`."""
     return load_model_from_path(path, **overrides)
 '''
 
 
 def write_sources(folder: Path) -> None:
-    """Write the folder that the wheel is built from.
+    """Write the sources of the wheel.
 
     folder (Path): An empty folder.
-    RAISES (ValueError): The weights are not those of this version.
+    RAISES (ValueError): The checksum of the weights does not belong to this version.
     """
     weights = locate(BUNDLED)
     checksum = hashlib.sha256(weights.read_bytes()).hexdigest()
     if checksum != CHECKSUM:
         raise ValueError(
-            f"{weights} has the checksum {checksum}, not that of version {VERSION}: raise VERSION "
-            f"in {Path(__file__).name}, and set CHECKSUM"
+            f"{weights} has the checksum {checksum}, which is not the one of version {VERSION}. "
+            f"Increase VERSION in {Path(__file__).name}, and set CHECKSUM"
         )
     package = folder / NAME
     package.mkdir()
@@ -89,7 +89,7 @@ def write_sources(folder: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the wheel is written")
+    parser.add_argument("folder", type=Path, help="output folder of the wheel")
     with TemporaryDirectory() as sources:
         write_sources(Path(sources))
         command = ["build", "--wheel", "--outdir", str(parser.parse_args().folder), sources]

@@ -1,1 +1,1 @@
-"""The project's scripts: `python -m scripts.FOLDER.NAME`, in the folder of project.yml."""
+"""Scripts of the project. Run them in `project/`: `python -m scripts.FOLDER.NAME`."""

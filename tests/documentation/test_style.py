@@ -1,4 +1,4 @@
-"""The rules of writing: docstrings and comments of the package, prose of README and docs."""
+"""Rules of writing for docstrings and comments, and for the prose of README and docs."""
 
 import ast
 import re
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = sorted((ROOT / "spacy_elmo").rglob("*.py"))
+FOLDERS = ("spacy_elmo", "project/scripts", "benchmarks", "wheels")
+MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 PAGES = [
     ROOT / "README.md",
     ROOT / "project" / "README.md",

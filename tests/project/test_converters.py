@@ -221,7 +221,7 @@ def test_convert_pairs(tmp_path):
     ("changed", "more", "named"),
     [
         ({"labels": "entailment\n-\nneutral\n"}, TSV, "labels.dev:2:"),
-        ({"s2": "A man\n"}, TSV, "as many lines"),
+        ({"s2": "A man\n"}, TSV, "equal numbers of lines"),
         ({}, TSV.replace("neutral", "none"), "more.tsv:2:"),
         ({}, TSV.split("\n", 1)[1], "more.tsv:1:"),
     ],
@@ -344,7 +344,7 @@ def test_convert_coref(tmp_path):
     """Both formats; of two clusters of one mention the first has it."""
     printed = " ".join(call("data.convert_coref", *coref_corpus(tmp_path)).split())
     assert "c-test.spacy: 1 documents, 8 tokens, 4 mentions, 2 clusters" in printed
-    assert "1 mentions were left out" in printed
+    assert "1 mentions left out" in printed
     (one,) = docs(tmp_path / "out" / "c-test.spacy")
     (two,) = docs(tmp_path / "out" / "c-train.spacy")
     assert docs(tmp_path / "out" / "c-dev.spacy") == []
@@ -361,8 +361,8 @@ def test_convert_coref(tmp_path):
 @pytest.mark.parametrize(
     ("name", "before", "after", "named"),
     [
-        ("one.conll", "0)", "3)", "one.conll:4: '3)' ends"),
-        ("one.conll", "\t1)", "\t_", "one.conll: a mention '(1' does not end"),
+        ("one.conll", "0)", "3)", "one.conll:4: '3)' closes"),
+        ("one.conll", "\t1)", "\t_", "one.conll: the mention '(1' is not closed"),
         ("one.conll", "\t_\t_\t_\t_", "", "one.conll:2: expected the columns"),
         ("two.conllu", "\t_\t_", "", "two.conllu:2: expected ten columns"),
     ],

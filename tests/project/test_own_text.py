@@ -55,6 +55,6 @@ def test_without_the_books_it_says_what_to_do(project, monkeypatch, missing):
     output = f"corpus/lm/{missing[3:]}.txt"
     arguments = (output, "assets/litbank", "--only-for", output)
     printed = call("data.prepare_text", *arguments, fails=True)
-    assert "'assets/litbank': fetch the text by `python -m spacy project assets`" in printed
+    assert "'assets/litbank'. Download the text with `python -m spacy project assets`" in printed
     assert "--vars.lm_train" in printed
     assert not (project / output).exists()

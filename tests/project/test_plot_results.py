@@ -228,7 +228,7 @@ def test_what_there_are_no_figures_for(tmp_path, capsys):
     assert list(tmp_path.glob("*.svg")) == []
     shown = " ".join(capsys.readouterr().out.split())
     for name in plot_results.PICTURES:
-        assert f"{name}: no figures in" in shown
+        assert f"{name}: no results in" in shown
     (tmp_path / "runs" / "b.json").write_text("{}")
     with pytest.raises(SystemExit):
         plot_results.main(tmp_path, None)

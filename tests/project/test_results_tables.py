@@ -193,10 +193,10 @@ def test_fill():
     ("page", "message"),
     [
         ("<!-- results:nr --><!-- /results:nr -->", "no such experiment"),
-        ("<!-- results:ner -->", "not followed by its end"),
-        ("<!-- /results:ner --><!-- results:ner -->", "no pair"),
-        ("<!-- results:ner --><!-- /results:mix -->", "no pair"),
-        ("<!-- results:ner --><!-- results:ner -->", "no pair"),
+        ("<!-- results:ner -->", "is not closed"),
+        ("<!-- /results:ner --><!-- results:ner -->", "does not close it"),
+        ("<!-- results:ner --><!-- /results:mix -->", "does not close it"),
+        ("<!-- results:ner --><!-- results:ner -->", "does not close it"),
     ],
 )
 def test_marks_that_are_wrong(page, message):
@@ -214,7 +214,7 @@ def test_pages(tmp_path, capsys):
     assert ">kept<" in page.read_text("utf8")
     capsys.readouterr()
     main([page], tmp_path)
-    assert "nothing is new" in " ".join(capsys.readouterr().out.split())
+    assert "no changes" in " ".join(capsys.readouterr().out.split())
     page.write_text("<!-- results:ner -->", "utf8")
     with pytest.raises(SystemExit):
         main([page], tmp_path)

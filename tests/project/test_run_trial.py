@@ -430,7 +430,7 @@ def test_trials_wait_for_what_they_begin_with(corpus, tiny_weights, tmp_path, ca
     shown = " ".join(capsys.readouterr().out.split())
     assert f"{tmp_path / 'v'} is missing: 4 of {len(plan)} trials are left out" in shown
     assert f"{tmp_path / 'm' / 'two_hours' / 'model-best'} is missing: 1 of" in shown
-    with pytest.raises(ValueError, match="make it first"):
+    with pytest.raises(ValueError, match="Create it first"):
         leave_out([trial for trial in plan if trial.variant == "static"], places)
 
 

@@ -92,7 +92,7 @@ def test_files_that_hold_no_run(tmp_path, name, text, message):
 def test_the_same_run_twice(tmp_path, kind):
     for name, score in (("a", 0.1), ("b", 0.2)):
         (tmp_path / f"{name}.{kind}").write_text(ner(0, score).line)
-    message = rf"b.{kind}.* and .*a.{kind}.* both hold the run ner-wnut17-elmo"
+    message = rf"b.{kind}.* and .*a.{kind}.* both contain the run ner-wnut17-elmo"
     with pytest.raises(ValueError, match=message):
         read_runs(tmp_path)
 

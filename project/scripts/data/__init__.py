@@ -1,1 +1,1 @@
-"""These scripts convert the corpora, and prepare text for the language model."""
+"""Scripts that convert corpora to .spacy files and prepare text for pretraining."""

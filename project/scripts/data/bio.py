@@ -1,5 +1,4 @@
-"""This module makes spaCy's training data of sentences with BIO tags, for the converters of named
-entities."""
+"""Conversion of sentences with BIO tags to .spacy files, for the named-entity converters."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +9,16 @@ from wasabi import msg
 
 from spacy_elmo.tasks.shared.bio import TagError, parse_bio
 
-Sentence = list[tuple[int, str, str]]  # (line number, token, tag) each
+Sentence = list[tuple[int, str, str]]  # (line number, token, tag) for each token
 
 
 def make_doc(vocab: Vocab, sentence: Sentence, path: Path) -> Doc:
-    """Make a Doc of one sentence.
+    """Make a Doc of a sentence, with its entities.
 
-    The Doc does not claim to know where the text had spaces: it is trained and evaluated on the
-    tokens of the corpus, not on those of spaCy's tokenizer.
+    The corpus does not record where the text had spaces, so every token has one. Training and
+    evaluation use the tokens of the corpus, not spaCy's tokenizer.
+
+    RAISES (ValueError): The tags are not valid BIO. The message has the path and the line.
     """
     doc = Doc(vocab, words=[token for _, token, _ in sentence])
     try:
@@ -29,7 +30,12 @@ def make_doc(vocab: Vocab, sentence: Sentence, path: Path) -> Doc:
 
 
 def convert(sentences: Iterator[Sentence], input_path: Path, output_path: Path) -> None:
-    """Write the sentences of a file as a .spacy file, one Doc a sentence."""
+    """Write sentences to a .spacy file, one Doc per sentence; exit if a tag is not valid.
+
+    sentences (Iterator[Sentence]): The sentences.
+    input_path (Path): The file that they come from, for error messages.
+    output_path (Path): The .spacy file.
+    """
     vocab = Vocab()
     try:
         docs = [make_doc(vocab, sentence, input_path) for sentence in sentences]

@@ -1,8 +1,8 @@
-"""This script converts documents with coreference to spaCy's training data, one Doc a document: the
-columns of CoNLL 2012 (LitBank's .conll files) or CoNLL-U with the key Entity in MISC (OntoGUM's
-.conllu files).
+"""Conversion of coreference documents to .spacy files, one Doc per document.
 
-Where a corpus puts one span into two clusters, as OntoGUM does with five, it stays in the first.
+Reads the columns of CoNLL 2012 (LitBank, .conll) or CoNLL-U with the key `Entity` in the column
+MISC (OntoGUM, .conllu). A span can be in only one cluster. If the corpus has it in two (five spans
+of OntoGUM), the first cluster keeps it.
 """
 
 import re
@@ -19,13 +19,20 @@ from spacy_elmo.tasks.coref.clusters import read_clusters
 from spacy_elmo.tasks.coref.corpus import make_doc
 
 SPLITS = ("train", "dev", "test")
-# "(3" begins a mention of the cluster 3, "3)" ends the latest one of it, "(3)" is one token.
+# "(3" begins a mention of cluster 3, "3)" ends its latest mention, "(3)" is a mention of one token.
 BRACKETS = re.compile(r"(\()?([^()|]+)(\))?")
 
 
 @dataclass
 class Document:
-    """A document as it is read."""
+    """Document that is being read.
+
+    words (List[str]): The tokens.
+    sentence_starts (List[int]): First token of each sentence.
+    clusters (Dict[str, List[Tuple[int, int]]]): Start and end of the mentions, by cluster.
+    opened (Dict[str, List[int]]): First tokens of the mentions that have not ended, by cluster.
+    n_left_out (int): Number of mentions left out because another cluster has the same span.
+    """
 
     words: list[str] = field(default_factory=list)
     sentence_starts: list[int] = field(default_factory=list)
@@ -34,9 +41,12 @@ class Document:
     n_left_out: int = 0
 
     def add(self, word: str, brackets: str, starts_sentence: bool) -> None:
-        """Add a token.
+        """Add a token, and the mentions that end with it.
 
-        RAISES (ValueError): A mention ends that has not begun.
+        word (str): The token.
+        brackets (str): The mentions that begin or end here, as in "(3" or "(3)|4)".
+        starts_sentence (bool): Whether the token is the first of its sentence.
+        RAISES (ValueError): A bracket closes a mention that was not opened.
         """
         token = len(self.words)
         self.words.append(word)
@@ -47,7 +57,7 @@ class Document:
                 self.opened.setdefault(cluster, []).append(token)
             if ends:
                 if not self.opened.get(cluster):
-                    raise ValueError(f"'{cluster})' ends a mention that has not begun")
+                    raise ValueError(f"'{cluster})' closes a mention that was not opened")
                 self._add_mention(cluster, self.opened[cluster].pop(), token + 1)
 
     def _add_mention(self, cluster: str, start: int, end: int) -> None:
@@ -57,11 +67,13 @@ class Document:
             self.clusters.setdefault(cluster, []).append((start, end))
 
     def make_doc(self, vocab: Vocab) -> Doc:
-        """RETURNS (Doc): The document.
-        RAISES (ValueError): A mention does not end."""
+        """Return the Doc, with its clusters and sentences.
+
+        RAISES (ValueError): A mention was opened but not closed.
+        """
         endless = [cluster for cluster, starts in self.opened.items() if starts]
         if endless:
-            raise ValueError(f"a mention '({endless[0]}' does not end")
+            raise ValueError(f"the mention '({endless[0]}' is not closed")
         clusters = list(self.clusters.values())
         return make_doc(vocab, self.words, clusters, self.sentence_starts)
 
@@ -69,9 +81,9 @@ class Document:
 def read_document(path: Path) -> Document:
     """Read a document.
 
-    path (Path): A file of the columns of CoNLL 2012, or of CoNLL-U if it is called so.
+    path (Path): A CoNLL-U file if the name ends in .conllu, else a CoNLL 2012 file.
     RETURNS (Document): The document.
-    RAISES (ValueError): A line has another form.
+    RAISES (ValueError): A line is not in this format.
     """
     parse = parse_conllu if path.suffix == ".conllu" else parse_conll
     document = Document()
@@ -92,7 +104,7 @@ def read_document(path: Path) -> Document:
 
 
 def parse_conll(line: str) -> Iterator[tuple[str, str]]:
-    """The word and the brackets of a line of CoNLL 2012."""
+    """Yield the word and the brackets of a line of CoNLL 2012."""
     columns = line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
     if len(columns) < 12 or not columns[3]:
         raise ValueError(f"expected the columns of CoNLL 2012, found {line!r}")
@@ -100,28 +112,36 @@ def parse_conll(line: str) -> Iterator[tuple[str, str]]:
 
 
 def parse_conllu(line: str) -> Iterator[tuple[str, str]]:
-    """The word and the brackets of a line of CoNLL-U, if the line is a word's."""
+    """Yield the word and the brackets of a line of CoNLL-U; nothing if it is not a word."""
     columns = line.split("\t")
     if len(columns) != 10 or not columns[1]:
         raise ValueError(f"expected ten columns of CoNLL-U, found {line!r}")
-    if columns[0].isdigit():  # others are ranges and empty nodes
+    if columns[0].isdigit():  # The other lines are ranges and empty nodes.
         keys = dict(pair.split("=", 1) for pair in columns[9].split("|") if "=" in pair)
         yield columns[1], keys.get("Entity", "")
 
 
 def read_splits(path: Path) -> dict[str, str]:
-    """RETURNS (Dict[str, str]): "train", "dev" or "test" by the name of a document."""
+    """Read the part of each document: train, dev or test.
+
+    path (Path): File with lines of name, tab, and "train", "dev" or "test".
+    RETURNS (Dict[str, str]): The part of each document, by name.
+    RAISES (ValueError): A line is not in this format, or a name occurs twice.
+    """
     lines = path.read_text("utf8").removesuffix("\n").split("\n")
     splits = dict(line.split("\t", 1) for line in lines if line.count("\t") == 1)
     if len(splits) != len(lines) or not set(splits.values()) <= set(SPLITS):
-        raise ValueError(f"{path}: expected lines of 'name<TAB>train', dev or test, no name twice")
+        raise ValueError(f"{path}: expected lines 'name<TAB>train' (or dev, test), each name once")
     return splits
 
 
 def convert(input_dir: Path, splits: Path, prefix: Path) -> None:
-    """Write the Docs of each part.
+    """Convert the documents of a folder, and write PREFIX-train.spacy, -dev.spacy and -test.spacy.
 
-    RAISES (ValueError): A document is missing, or is not as it must be.
+    input_dir (Path): Folder of .conll or .conllu files.
+    splits (Path): File with the part of each document (see `read_splits`).
+    prefix (Path): Beginning of the output paths.
+    RAISES (ValueError): A document is missing or damaged.
     """
     vocab = Vocab()
     parts: dict[str, list[Doc]] = {name: [] for name in SPLITS}
@@ -129,7 +149,7 @@ def convert(input_dir: Path, splits: Path, prefix: Path) -> None:
     files = {path.stem: path for path in sorted(input_dir.glob("*.conll*"))}
     for name, split in read_splits(splits).items():
         if name not in files:
-            raise ValueError(f"{input_dir} has no {name}.conll or {name}.conllu, named in {splits}")
+            raise ValueError(f"{input_dir} has no {name}.conll or {name}.conllu; {splits} lists it")
         document = read_document(files[name])
         n_left_out += document.n_left_out
         try:
@@ -146,13 +166,15 @@ def convert(input_dir: Path, splits: Path, prefix: Path) -> None:
             f"{sum(map(len, clusters)):,} mentions, {len(clusters):,} clusters"
         )
     if n_left_out:
-        msg.info(f"{n_left_out} mentions were left out, which stand in another cluster, too")
+        msg.info(f"{n_left_out} mentions left out: another cluster has the same span")
 
 
 def main(
     input_dir: Path = typer.Argument(..., help="Folder of documents", exists=True, file_okay=False),
-    splits: Path = typer.Argument(..., help="name<TAB>train, dev or test", exists=True),
-    prefix: Path = typer.Argument(..., help="PREFIX-train.spacy and so on are written"),
+    splits: Path = typer.Argument(
+        ..., help="File of lines 'name<TAB>train', dev or test", exists=True
+    ),
+    prefix: Path = typer.Argument(..., help="Beginning of the output: PREFIX-train.spacy ..."),
 ) -> None:
     """Convert a folder of documents to three .spacy files."""
     try:

@@ -1,19 +1,18 @@
-"""This script converts a file of Europeana's newspapers (a token, a space, an IOB2 tag a line) to
-spaCy's training data, one Doc a sentence.
+"""Conversion of Europeana newspapers (lines of token, space, IOB2 tag) to three .spacy files.
 
-The files have no sentences and no parts. The first 80 % of the tokens are train, the next 10 % dev,
-the rest test: blocks in order, because neighboring sentences are about the same people. A sentence
-ends at `.`, `!` or `?`, or after 60 tokens, but never within an entity; parts end at sentences.
+The files have no sentences and no train, dev and test parts. A sentence ends at `.`, `!` or `?`, or
+after 60 tokens, but never within an entity. The first 80 % of the tokens become train, the next
+10 % dev, the rest test. The parts are blocks in order, because neighboring sentences are about the
+same people. A part ends at the end of a sentence.
 
-Repaired, and counted:
+Some lines are wrong. The script repairs them and prints how many:
 
-* lines of `#` with two or more words: page numbers and addresses, left out; a page ends a sentence
-* `Die Böhminger O`: spaces within a token, which is joined
-* a missing tag, or a tag that is no tag (`Bür v`): O
-* tags written in another way (`B-PEr`, `I_ORG`, `B.PER`, `B-LOCer`, `B-ER`, `B-BER`, `B-OLOC`):
-  PER, LOC or ORG
-* `I-MISC`, a type that the corpus does not have: O
-* I that follows neither B nor I of its type: B
+* `#` and two or more words (page number, address): left out. A page ends a sentence.
+* `Die Böhminger O`, spaces within a token: the pieces are joined.
+* No tag, or an unknown tag (`Bür v`): O.
+* Misspelled tags (`B-PEr`, `I_ORG`, `B.PER`, `B-LOCer`, `B-ER`, `B-BER`, `B-OLOC`): PER, LOC, ORG.
+* `I-MISC`, a type that the corpus does not define: O.
+* I after neither B nor I of its type: B.
 """
 
 import re
@@ -35,7 +34,7 @@ LABELS = {"ER": "PER", "BER": "PER", "OLOC": "LOC", "LOCER": "LOC"}
 
 
 def parse_line(line: str, repairs: Counter[str]) -> tuple[str, str]:
-    """Return the token and the repaired tag of a line."""
+    """Return the token and the repaired tag of a line, and count the repairs in `repairs`."""
     token, *tags = line.rsplit(maxsplit=1)
     found = TAG.fullmatch(tags[0]) if tags else None
     label = LABELS.get(found[2].upper(), found[2].upper()) if found else ""
@@ -52,7 +51,7 @@ def parse_line(line: str, repairs: Counter[str]) -> tuple[str, str]:
 
 
 def read_sentences(path: Path, repairs: Counter[str]) -> list[Sentence]:
-    """Return the sentences of a file, and count the repairs."""
+    """Return the sentences of a file, and count the repairs in `repairs`."""
     sentences: list[Sentence] = [[]]
     previous = "O"
     for number, line in enumerate(path.read_text("utf8").split("\n"), 1):
@@ -75,9 +74,9 @@ def read_sentences(path: Path, repairs: Counter[str]) -> list[Sentence]:
 
 def main(
     input_path: Path = typer.Argument(..., help=".bio file", exists=True, dir_okay=False),
-    prefix: Path = typer.Argument(..., help="PREFIX-train.spacy, PREFIX-train.txt and so on"),
+    prefix: Path = typer.Argument(..., help="Beginning of the output: PREFIX-train.spacy ..."),
 ) -> None:
-    """Convert a file of newspapers to three .spacy files, and to three texts for pretraining."""
+    """Convert a file of newspapers to train, dev and test: .spacy files and plain texts."""
     repairs: Counter[str] = Counter()
     sentences = read_sentences(input_path, repairs)
     n_tokens, place = sum(map(len, sentences)), 0

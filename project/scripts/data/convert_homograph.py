@@ -1,9 +1,8 @@
-"""This script converts the Wikipedia Homograph Data (a TSV file a homograph: homograph, wordid,
-sentence, start, end) to spaCy's training data: a Doc a sentence, whose span group "senses" holds
-the homograph, labeled with its wordid.
+"""Conversion of the Wikipedia Homograph Data to a .spacy file, one Doc per sentence.
 
-A few offsets are wrong, and a few homographs are only a part of a token: those sentences are left
-out.
+The data have one TSV file per homograph (columns: homograph, wordid, sentence, start, end). The
+span group "senses" of a Doc contains the homograph; its label is the wordid. Sentences are left out
+if the offsets are wrong or if the homograph is only a part of a token.
 """
 
 import csv
@@ -19,16 +18,19 @@ from wasabi import msg
 
 GROUP = "senses"
 COLUMNS = ("homograph", "wordid", "sentence", "start", "end")
-USED, WRONG, PART = "used", "the offsets are not those of the homograph", "a part of a token"
+USED, WRONG, PART = "used", "wrong offsets", "homograph is a part of a token"
 
 
 def read_rows(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each row and where it stands. The files begin with a byte-order mark."""
+    """Yield the place (file and line) and the columns of each row of a folder's TSV files.
+
+    RAISES (ValueError): There is no TSV file, or a file has other columns.
+    """
     files = sorted(folder.glob("*.tsv"))
     if not files:
-        raise ValueError(f"{folder} holds no .tsv file")
+        raise ValueError(f"{folder} contains no .tsv file")
     for path in files:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # There is a byte-order mark.
             rows = csv.DictReader(file, delimiter="\t")
             if tuple(rows.fieldnames or ()) != COLUMNS:
                 raise ValueError(f"{path}: expected the columns {COLUMNS}, got {rows.fieldnames}")
@@ -40,7 +42,7 @@ def read_rows(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def make_doc(nlp: Language, place: str, row: dict[str, str]) -> tuple[Doc, str]:
-    """Make a Doc of a row; USED, or why it is left out."""
+    """Return the Doc of a row, and `USED` or the reason why it must be left out."""
     try:
         start, end = int(row["start"]), int(row["end"])
     except ValueError:
@@ -59,7 +61,7 @@ def main(
     input_dir: Path = typer.Argument(..., help="Folder of .tsv files", exists=True),
     output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
 ) -> None:
-    """Convert the files of a folder to a .spacy file."""
+    """Convert the TSV files of a folder to a .spacy file."""
     nlp = spacy.blank("en")
     counts = {USED: 0, WRONG: 0, PART: 0}
     senses: Counter[str] = Counter()

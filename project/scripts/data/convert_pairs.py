@@ -1,6 +1,9 @@
-"""This script converts pairs of texts to spaCy's training data: those of SNLI, in three files whose
-lines belong together (`s1.dev`, `s2.dev`, `labels.dev`; tokens separated by blanks), and a file of
-tab-separated pairs of texts and labels with a header, read without quoting."""
+"""Conversion of text pairs with labels (SNLI) to .spacy files, one Doc per pair.
+
+SNLI has three parallel files, for example `s1.dev`, `s2.dev` and `labels.dev`, with tokens
+separated by spaces. More pairs can come from a tab-separated file with a header; quotes have no
+special meaning in it.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,17 +24,17 @@ HEADER = ["sentence1", "sentence2", "gold_label"]
 
 def main(
     folder: Path = typer.Argument(..., help="Folder of SNLI's files", exists=True, file_okay=False),
-    split: str = typer.Argument(..., help="The end of their names: dev or test"),
+    split: str = typer.Argument(..., help="Ending of the file names: dev or test"),
     output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
     dev_path: Optional[Path] = typer.Option(
-        None, "--dev", help=".spacy file for the last pairs, which the first then lacks"
+        None, "--dev", help="Second .spacy file: gets the last pairs; OUTPUT_PATH gets the others"
     ),
-    n_dev: int = typer.Option(1000, min=1, help="How many these are"),
+    n_dev: int = typer.Option(1000, min=1, help="Number of pairs in the --dev file"),
     more_path: Optional[Path] = typer.Option(
-        None, "--more", help="File of tab-separated pairs, which the first has besides", exists=True
+        None, "--more", help="Tab-separated file of more pairs for OUTPUT_PATH", exists=True
     ),
 ) -> None:
-    """Convert pairs of texts to a .spacy file, or to two."""
+    """Convert text pairs to one .spacy file, or to two with --dev."""
     nlp = spacy.blank("en")
     try:
         docs = list(read_lines(folder, split, nlp))
@@ -44,23 +47,23 @@ def main(
 
 
 def read_lines(folder: Path, split: str, nlp: Language) -> Iterator[Doc]:
-    """Read the pairs of three files.
+    """Read the pairs of three parallel files, one Doc per pair.
 
-    RAISES (ValueError): The files have not as many lines, or a label is unknown.
+    RAISES (ValueError): The numbers of lines differ, or a label is unknown.
     """
     paths = [folder / f"{name}.{split}" for name in ("s1", "s2", "labels")]
     columns = [path.read_text("utf8").removesuffix("\n").split("\n") for path in paths]
     if len({len(lines) for lines in columns}) != 1:
         counts = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, columns))
-        raise ValueError(f"the files must have as many lines as each other: {counts}")
+        raise ValueError(f"the files must have equal numbers of lines: {counts}")
     for number, (first, second, label) in enumerate(zip(*columns), 1):
         yield make_doc(nlp, first.split(), second.split(), label, f"{paths[-1]}:{number}")
 
 
 def read_tsv(path: Path, nlp: Language) -> Iterator[Doc]:
-    """Read the pairs of a tab-separated file.
+    """Read the pairs of a tab-separated file, one Doc per pair.
 
-    RAISES (ValueError): A line has not its three fields, or a label is unknown.
+    RAISES (ValueError): The header is wrong, a line has not three fields, or a label is unknown.
     """
     lines = path.read_text("utf8").removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
@@ -72,7 +75,7 @@ def read_tsv(path: Path, nlp: Language) -> Iterator[Doc]:
 
 
 def make_doc(nlp: Language, first: object, second: object, label: str, place: str) -> Doc:
-    """Make the Doc of a pair; `place` is what an error calls it."""
+    """Make the Doc of a pair; `place` (file and line) is for the error message."""
     if label not in LABELS:
         raise ValueError(f"{place}: expected one of {', '.join(LABELS)}, found {label!r}")
     doc = make_pair(nlp, first, second)
@@ -81,7 +84,7 @@ def make_doc(nlp: Language, first: object, second: object, label: str, place: st
 
 
 def write_docs(docs: list[Doc], path: Path) -> None:
-    """Write a .spacy file and say what it holds."""
+    """Write a .spacy file, and print the number of pairs per label."""
     path.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=docs).to_disk(path)
     counts = Counter(max(doc.cats, key=doc.cats.__getitem__) for doc in docs)

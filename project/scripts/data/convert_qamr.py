@@ -1,5 +1,7 @@
-"""This script converts QAMR's questions over single sentences to spaCy's training data. Answers
-with a gap, which no span can be, are left out, and questions that have no other."""
+"""Conversion of QAMR (questions about single sentences) to a .spacy file, one Doc per question.
+
+A span cannot have a gap, so answers with a gap are left out, and questions with only such answers.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{"
 
 def main(
     questions: Path = typer.Argument(..., help="Tab-separated questions", exists=True),
-    sentences: Path = typer.Argument(..., help="Tab-separated sentences by name", exists=True),
+    sentences: Path = typer.Argument(..., help="Tab-separated names and sentences", exists=True),
     output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
 ) -> None:
     """Convert questions and their sentences to a .spacy file."""
@@ -30,22 +32,23 @@ def main(
 
 
 def read_sentences(path: Path) -> dict[str, list[str]]:
-    """RETURNS (Dict[str, List[str]]): The words of each sentence."""
+    """Return the words of each sentence, by the sentence's name."""
     pairs = (line.split("\t", 1) for line in path.read_text("utf8").split("\n"))
     return {name: text.split() for name, text in (pair for pair in pairs if len(pair) == 2)}
 
 
 def read_docs(path: Path, sentences: dict[str, list[str]]) -> Iterator[Doc]:
-    """Read the questions, each with the answers of all who gave one.
+    """Yield a Doc per question, with the answers of all annotators.
 
-    RAISES (ValueError): A line is not as it must be.
+    RAISES (ValueError): A line is not in QAMR's format.
     """
     nlp = spacy.blank("en")
     for number, line in enumerate(path.read_text("utf8").removesuffix("\n").split("\n"), 1):
         fields = line.split("\t")
         try:
             words, question = sentences[fields[0]], fields[5]
-            # The answer of who asked, then those of others: who, a colon, the tokens.
+            # First the answer of the question's author: token numbers. Then other annotators'
+            # answers: annotator, colon, token numbers.
             answers = [fields[6], *(other.split(":", 1)[1] for other in fields[7:])]
             tokens = [[int(token) for token in answer.split()] for answer in answers]
             if not all(0 <= token < len(words) for found in tokens for token in found):

@@ -1,5 +1,8 @@
-"""This script converts questions of SQuAD's format to spaCy's training data. The articles at the
-end become the test set, those before them the dev set: no text is in two of them."""
+"""Conversion of questions in SQuAD's format to three .spacy files, one Doc per question.
+
+The last articles become the test set, the articles before them the dev set, the rest the training
+set. So no text is in two sets.
+"""
 
 from pathlib import Path
 from typing import Optional
@@ -15,10 +18,12 @@ from spacy_elmo.tasks.texts.corpus import read_squad
 
 def main(
     input_path: Path = typer.Argument(..., help="File of SQuAD", exists=True, dir_okay=False),
-    output: Path = typer.Argument(..., help="NAME: NAME-train.spacy and so on are written"),
-    n_articles: int = typer.Option(5, min=1, help="Articles of the test set, and of the dev set"),
+    output: Path = typer.Argument(..., help="Beginning of the output: OUTPUT-train.spacy ..."),
+    n_articles: int = typer.Option(
+        5, min=1, help="Number of articles in the test set and in the dev set"
+    ),
     more: Optional[Path] = typer.Option(
-        None, help=".spacy file of questions that are trained on, too", exists=True, dir_okay=False
+        None, help=".spacy file of more training questions", exists=True, dir_okay=False
     ),
 ) -> None:
     """Convert a file of SQuAD's format to three .spacy files."""
@@ -28,7 +33,10 @@ def main(
         msg.fail("Can't convert the file", str(error), exits=1)
     numbers = sorted({number for number, _ in docs})
     if len(numbers) <= 2 * n_articles:
-        msg.fail(f"{input_path} has only {len(numbers)} articles with questions", exits=1)
+        msg.fail(
+            f"{input_path} has only {len(numbers)} articles with questions. Lower --n-articles.",
+            exits=1,
+        )
     test, dev = numbers[-n_articles], numbers[-2 * n_articles]
     train = [doc for number, doc in docs if number < dev]
     if more is not None:
@@ -39,7 +47,7 @@ def main(
 
 
 def write_docs(docs: list[Doc], path: Path) -> None:
-    """Write a .spacy file and say what it holds."""
+    """Write a .spacy file, and print the numbers of questions, tokens and answers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=docs).to_disk(path)
     n_answers = sum(len(doc.spans["answer"]) for doc in docs)

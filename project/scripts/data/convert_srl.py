@@ -1,5 +1,7 @@
-"""This script converts sentences with semantic roles (a line of JSON each, with words, and BIO tags
-for each predicate) to spaCy's training data, one Doc a sentence."""
+"""Conversion of sentences with semantic roles to a .spacy file, one Doc per sentence.
+
+A sentence is a line of JSON with the words, and with BIO tags for each predicate.
+"""
 
 from pathlib import Path
 

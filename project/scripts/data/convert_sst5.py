@@ -1,5 +1,8 @@
-"""This script converts SST-5 to spaCy's training data: lines of a label 0-4, a space, and the text,
-or trees, a line each, as `(3 (2 A) (4 film))`, of which each phrase has a label."""
+"""Conversion of SST-5 to a .spacy file.
+
+A line is a label 0-4, a space and the text, or a tree such as `(3 (2 A) (4 film))`, in which each
+phrase has a label.
+"""
 
 from pathlib import Path
 
@@ -15,7 +18,7 @@ def main(
     input_path: Path = typer.Argument(..., help="File of SST-5", exists=True, dir_okay=False),
     output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
     phrases: bool = typer.Option(
-        False, "--phrases", help="A text for each phrase of the trees, for training"
+        False, "--phrases", help="Write every phrase of the trees as a text, for training"
     ),
 ) -> None:
     """Convert a file of SST-5 to a .spacy file."""

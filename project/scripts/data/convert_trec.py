@@ -1,5 +1,8 @@
-"""This script converts TREC's questions (lines of a label 0-5, a space, and the text; Latin-1) to
-spaCy's training data. There is no dev set: a tenth of the training set is kept apart as one."""
+"""Conversion of TREC's questions to a .spacy file.
+
+A line is a label 0-5, a space and the text, in Latin-1. TREC has no dev set, so `--dev` makes one
+from a tenth of the training set.
+"""
 
 from pathlib import Path
 from random import Random
@@ -17,11 +20,11 @@ def main(
     input_path: Path = typer.Argument(..., help="File of TREC", exists=True, dir_okay=False),
     output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
     dev_path: Optional[Path] = typer.Option(
-        None, "--dev", help=".spacy file for a tenth of the questions, which the first then lacks"
+        None, "--dev", help="Second .spacy file: gets a tenth; OUTPUT_PATH gets the others"
     ),
-    seed: int = typer.Option(0, help="By which that tenth is chosen"),
+    seed: int = typer.Option(0, help="Random seed of the choice of that tenth"),
 ) -> None:
-    """Convert a file of TREC to a .spacy file, or to two."""
+    """Convert a file of TREC to one .spacy file, or to two with --dev."""
     docs = read_docs(input_path, LABELS, encoding="latin-1")
     if dev_path is not None:
         order = Random(seed).sample(range(len(docs)), len(docs))

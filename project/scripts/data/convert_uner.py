@@ -1,8 +1,8 @@
-"""This script converts Universal NER (columns: number, token, BIO tag, annotators; # comments) to
-spaCy's training data, one Doc a sentence.
+"""Conversion of Universal NER to a .spacy file, one Doc per sentence.
 
-The training file of English EWT has a type OTH, which dev and test lack: it is left out. So is
-the tag B-O, a slip for O.
+The columns are number, token, BIO tag and annotators; lines that begin with # are comments. In
+English EWT, only the training file has the type OTH, and some tags are B-O, a typing error. Both
+become O.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
-"""This script converts WNUT17 (CoNLL columns: token, tab, BIO tag) to spaCy's training data, one
-Doc a sentence.
+"""Conversion of WNUT17 (lines of token, tab, BIO tag) to a .spacy file, one Doc per sentence.
 
-In the published training file most separator lines hold a single tab; `spacy convert` takes them
-for tokens and runs the sentences together, so the file is read here.
+In the published training file, most lines between sentences contain a tab. `spacy convert` reads
+them as tokens and joins the sentences, so this script reads the file itself.
 """
 
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
     with path.open(encoding="utf8", newline="\n") as file:
         for number, line in enumerate(file, 1):
             line = line.rstrip("\r\n")
-            if not line.strip():  # blank, or the single tab of the training file
+            if not line.strip():
                 if sentence:
                     yield sentence
                 sentence = []

@@ -1,4 +1,4 @@
-"""This script splits a text into one to train a language model on and a held-out end."""
+"""Split of a text into a training text and a held-out text, for pretraining."""
 
 from pathlib import Path
 
@@ -11,17 +11,20 @@ from spacy_elmo.text.reading import read_sentences
 
 
 def main(
-    text: Path = typer.Argument(..., help="A sentence a line, tokens separated by spaces"),
+    text: Path = typer.Argument(
+        ..., help="Text: one sentence per line, tokens separated by spaces"
+    ),
     train: Path = typer.Argument(..., help="Text file to write", dir_okay=False),
-    dev: Path = typer.Argument(..., help="Text file to write: the end of the text", dir_okay=False),
-    sentences: int = typer.Option(10_000, min=1, help="Sentences that are held out"),
+    dev: Path = typer.Argument(..., help="Text file to write: held-out text", dir_okay=False),
+    sentences: int = typer.Option(10_000, min=1, help="Number of sentences to hold out"),
 ) -> None:
     """Hold out the last sentences of a text."""
     with no_traceback():
         lines = [" ".join(tokens) for tokens in read_sentences([text]) if tokens]
         if len(lines) <= sentences:
             raise ValueError(
-                f"{text} has {len(lines):,} sentences: {sentences:,} cannot be held out"
+                f"{text} has only {len(lines):,} sentences: {sentences:,} cannot be held out. "
+                "Lower --sentences, or use a longer text."
             )
         for path, part in ((train, lines[:-sentences]), (dev, lines[-sentences:])):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,7 @@
-"""This module makes spaCy's training data of lines that hold a label's number, a space and a text:
-those of SST-5 and TREC."""
+"""Conversion of labeled lines to .spacy files, for SST-5 and TREC.
+
+A line is a label's number, a space and a text.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,11 +17,16 @@ def read_docs(
     encoding: str = "utf8",
     split: Callable[[str], list[str]] = lambda line: [line],
 ) -> list[Doc]:
-    """Read one Doc a line, or several where `split` makes several lines of one, or end the program
-    and say which line is wrong.
+    """Read a file of labeled lines, and exit with a message if a line is wrong.
 
-    The texts come in tokens separated by spaces. The Docs do not claim to know where the original
-    text had spaces, and so are trained and evaluated on these tokens as they are.
+    The tokens are separated by spaces. The file does not record where the text had spaces, so
+    training and evaluation use these tokens, not spaCy's tokenizer.
+
+    path (Path): The file.
+    labels (Sequence[str]): Names of the labels, by number.
+    encoding (str): Encoding of the file.
+    split (Callable): Splits a line into labeled lines. By default there is one Doc per line.
+    RETURNS (List[Doc]): The Docs, with `cats`.
     """
     vocab = Vocab()
     try:
@@ -39,7 +46,7 @@ def read_docs(
 def make_docs(
     vocab: Vocab, line: str, labels: Sequence[str], place: str, split: Callable[[str], list[str]]
 ) -> list[Doc]:
-    """Make the Docs of a line; `place` is what an error calls it."""
+    """Make the Docs of a line of the file; `place` (file and line) is for the error message."""
     try:
         parts = split(line)
     except ValueError as error:
@@ -48,21 +55,21 @@ def make_docs(
 
 
 def make_doc(vocab: Vocab, line: str, labels: Sequence[str], place: str) -> Doc:
-    """Make the Doc of a line; `place` is what an error calls it."""
+    """Make the Doc of a labeled line; `place` (file and line) is for the error message."""
     label, _, text = line.partition(" ")
     if label not in map(str, range(len(labels))):
         raise ValueError(f"{place}: expected a label from 0 to {len(labels) - 1}, found {label!r}")
-    # Not split(): a few tokens hold a no-break space, as in "2 1/2".
+    # split() without an argument would split at the no-break space of tokens such as "2 1/2".
     words = [word for word in text.split(" ") if word.strip()]
     if not words:
-        raise ValueError(f"{place}: no text behind the label")
+        raise ValueError(f"{place}: no text after the label")
     doc = Doc(vocab, words=words)
     doc.cats = {name: float(i == int(label)) for i, name in enumerate(labels)}
     return doc
 
 
 def write_docs(docs: Sequence[Doc], path: Path) -> None:
-    """Write a .spacy file and say how many texts have which label."""
+    """Write a .spacy file, and print the number of texts per label."""
     path.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=docs).to_disk(path)
     msg.good(f"{path}: {len(docs):,} sentences, {sum(map(len, docs)):,} tokens")

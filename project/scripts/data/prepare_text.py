@@ -1,5 +1,7 @@
-"""This script turns running text into a sentence a line, tokens separated by spaces: what a
-pretraining config with `format = "sentences"` reads."""
+"""Tokenization of running text for pretraining configs with `format = "sentences"`.
+
+The output has one sentence per line, with tokens separated by spaces.
+"""
 
 from pathlib import Path
 from typing import Optional
@@ -16,40 +18,42 @@ from spacy_elmo.text.reading import find_files, read_sentences
 def main(
     output: Path = typer.Argument(..., help="Text file to write", dir_okay=False),
     inputs: list[str] = typer.Argument(..., help="Files, folders or globs of running text"),
-    exclude: list[str] = typer.Option([], help="Names of files to leave out"),
+    exclude: list[str] = typer.Option([], help="Name of a file to leave out; can be repeated"),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer"),
     only_for: Optional[str] = typer.Option(
-        None, help="The text that will be read: where it is not OUTPUT, nothing needs to be done"
+        None, help="Text that pretraining will read. If it is not OUTPUT, do nothing"
     ),
 ) -> None:
-    """Split and tokenize text with spaCy's tokenizer and sentencizer."""
+    """Split text into sentences and tokens with spaCy's sentencizer and tokenizer."""
     if only_for is not None and Path(only_for) != output:
-        msg.info(f"{output} is not needed: {only_for} is read in its place")
+        msg.info(f"{output} is not needed: pretraining reads {only_for}")
         return
     with no_traceback():
         files = find_text(inputs, exclude)
         n_sentences, n_tokens = write_sentences(files, output, lang)
-    msg.good(f"{output}: {n_sentences:,} sentences, {n_tokens:,} tokens of {len(files)} files")
+    msg.good(f"{output}: {n_sentences:,} sentences, {n_tokens:,} tokens from {len(files)} files")
 
 
 def find_text(inputs: list[str], exclude: list[str]) -> list[Path]:
-    """Find the files of the inputs but those that are to be left out.
+    """Return the files of the inputs, without the excluded names.
 
-    RAISES (ValueError): An input is missing or empty; the message says how to go on.
+    inputs (List[str]): Files, folders or globs.
+    exclude (List[str]): Names of files to leave out.
+    RAISES (ValueError): An input is missing or empty.
     """
     try:
         return [file for file in find_files(inputs) if file.name not in exclude]
     except ValueError as error:
         raise ValueError(
-            f"{error}: fetch the text by `python -m spacy project assets`, or have text of your "
-            f"own read by --vars.lm_train and --vars.lm_dev"
+            f"{error}. Download the text with `python -m spacy project assets`, or use your own "
+            f"text with --vars.lm_train and --vars.lm_dev"
         ) from None
 
 
 def write_sentences(files: list[Path], output: Path, lang: str) -> tuple[int, int]:
-    """Write the sentences of files, whole or not at all.
+    """Write the sentences of files to one file. After an error, the file is as before.
 
-    RETURNS (Tuple[int, int]): How many sentences and tokens there are.
+    RETURNS (Tuple[int, int]): Numbers of sentences and tokens.
     """
     n_sentences = n_tokens = 0
     with atomic_stream(output) as stream:

@@ -1,5 +1,8 @@
-"""This script trains static vectors on a language model's text: floret's, fastText vectors in a
-small table of hashed subwords, which `spacy init vectors --mode floret` reads."""
+"""Training of floret vectors on the text of a language model.
+
+floret stores fastText vectors in a small table of hashed subwords. `spacy init vectors --mode
+floret` reads the file.
+"""
 
 import tempfile
 from pathlib import Path
@@ -13,22 +16,26 @@ from spacy_elmo.text.reading import find_files, read_sentences
 
 
 def main(
-    output: Path = typer.Argument(..., help="File to write, .floret", dir_okay=False),
+    output: Path = typer.Argument(..., help="File to write (.floret)", dir_okay=False),
     inputs: list[str] = typer.Argument(..., help="Text files, folders or globs"),
     format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+        "sentences", help="'sentences' (one per line, tokens separated by spaces) or 'text'"
     ),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
-    dim: int = typer.Option(300, min=1, help="Width"),
+    dim: int = typer.Option(300, min=1, help="Width of the vectors"),
     epochs: int = typer.Option(5, min=1, help="Passes over the text"),
-    threads: int = typer.Option(1, min=1, help="Threads; more than 1 give other vectors each time"),
+    threads: int = typer.Option(
+        1, min=1, help="Threads. With more than 1, each run gives other vectors"
+    ),
 ) -> None:
-    """Train with the settings that spaCy's documentation gives for English."""
+    """Train vectors with the settings that spaCy's documentation recommends for English."""
     with no_traceback():
         try:
             import floret
         except ImportError:
-            raise ValueError("floret is missing: pip install floret") from None
+            raise ValueError(
+                "floret is not installed. Install it with `pip install floret`"
+            ) from None
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf8", suffix=".txt") as text:
             sentences = read_sentences(find_files(inputs), format=format, lang=lang)

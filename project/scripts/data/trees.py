@@ -1,5 +1,7 @@
-"""This module reads trees of sentiment, as the Stanford Sentiment Treebank has them: a tree a line,
-with a label at each phrase, as `(3 (2 A) (4 (3 fine) (2 film)))`."""
+"""Parser of the sentiment trees of the Stanford Sentiment Treebank.
+
+Each phrase has a label: `(3 (2 A) (4 (3 fine) (2 film)))`.
+"""
 
 import re
 
@@ -7,11 +9,11 @@ PIECE = re.compile(r"\(\s*(\S+?)(?=[\s()])|\)|[^\s()]+")
 
 
 def phrases(tree: str) -> list[str]:
-    """List the phrases of a tree.
+    """Return the phrases of a tree.
 
     tree (str): The tree, in brackets.
-    RETURNS (List[str]): Of each phrase its label, a space and its words; the whole first.
-    RAISES (ValueError): The brackets do not fit, or a phrase has no words.
+    RETURNS (List[str]): Label, space and words of each phrase. The first is the whole sentence.
+    RAISES (ValueError): The brackets do not match, or a phrase has no words.
     """
     labels: list[str] = []
     words: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""This script writes a text anew with another share of one of its sources."""
+"""Change of the share that one source has in a text, for pretraining."""
 
 import gzip
 import random
@@ -14,31 +14,42 @@ from spacy_elmo.files import atomic_stream
 
 
 class Document(NamedTuple):
-    """A document: its source, and its sentences."""
+    """Document of a text.
+
+    source (str): Name of the source.
+    lines (List[str]): The sentences.
+    """
 
     source: str
     lines: list[str]
 
     @property
     def n_tokens(self) -> int:
-        """RETURNS (int): Tokens of all sentences."""
+        """Number of tokens in all sentences."""
         return sum(len(line.split()) for line in self.lines)
 
 
 def main(
-    text: Path = typer.Argument(..., help="A sentence a line, tokens separated by spaces"),
+    text: Path = typer.Argument(
+        ..., help="Text: one sentence per line, tokens separated by spaces"
+    ),
     index: Path = typer.Argument(
-        ..., help="A document a line: source, name, number of its first line, number of lines"
+        ..., help="Lines of source, name, first line (from 0), number of lines; tab-separated"
     ),
     output: Path = typer.Argument(..., help="Text file to write", dir_okay=False),
-    source: str = typer.Option(..., help="The source whose share changes"),
-    share: float = typer.Option(..., min=0.0, max=0.99, help="Its share of the tokens"),
-    rounds: int = typer.Option(1, min=1, help="How often the other sources are written"),
-    seed: int = typer.Option(0, help="Of the order of documents"),
+    source: str = typer.Option(..., help="Source whose share changes"),
+    share: float = typer.Option(
+        ..., min=0.0, max=0.99, help="New share of the source, of all tokens"
+    ),
+    rounds: int = typer.Option(1, min=1, help="Number of times to write the other sources"),
+    seed: int = typer.Option(0, help="Random seed of the order of documents"),
 ) -> None:
-    """Write the documents of all other sources in each round, and among them as many documents of
-    the source as its share asks for. Each round goes on where the one before stopped, so that all
-    of its documents come in turn."""
+    """Write a text in which a source has another share of the tokens.
+
+    Each round contains all documents of the other sources, and as many documents of SOURCE as its
+    share requires. The next round continues with the next documents of SOURCE, so that all of them
+    are used.
+    """
     with no_traceback():
         documents = read_documents(text, index)
         known = sorted({document.source for document in documents})
@@ -50,13 +61,15 @@ def main(
                 sizes[document.source == source] += document.n_tokens
                 stream.write("".join(f"{line}\n" for line in [*document.lines, ""]).encode())
     total = sum(sizes.values())
-    msg.good(f"{output}: {total:,} tokens, {sizes[True] / total:.1%} of them of {source}")
+    msg.good(f"{output}: {total:,} tokens, {sizes[True] / total:.1%} of them from {source}")
 
 
 def read_documents(text: Path, index: Path) -> list[Document]:
-    """Read a text by its index.
+    """Return the documents of a text.
 
-    RAISES (ValueError): The text has fewer lines than the index says.
+    text (Path): One sentence per line.
+    index (Path): One document per line: source, name, first line (from 0), number of lines.
+    RAISES (ValueError): The text has fewer lines than the index requires.
     """
     lines = _read(text).split("\n")
     documents = []
@@ -74,7 +87,7 @@ def read_documents(text: Path, index: Path) -> list[Document]:
 def weigh(
     documents: list[Document], source: str, share: float, rounds: int, rng: random.Random
 ) -> Iterator[Document]:
-    """Yield the documents of all rounds, each round in an order of its own."""
+    """Yield the documents of all rounds, shuffled within each round (see `main`)."""
     others = [document for document in documents if document.source != source]
     waiting = [document for document in documents if document.source == source]
     rng.shuffle(waiting)

@@ -1,1 +1,1 @@
-"""The demo generates its own data, and shows what a language model knows."""
+"""Demo: generated data, and a report on what a language model learned from them."""

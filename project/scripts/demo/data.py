@@ -1,10 +1,10 @@
-"""This script generates the demo's data: text for a language model and two small labeled tasks.
+"""Generator of the demo's data: text for a language model, and two small labeled tasks.
 
-Everything is built from the word lists and sentence frames of grammar.py. Both tasks turn
-on what a word means in its sentence: whether a name is a PERSON, a PLACE or a FIRM, and whether
-a word such as "bank" or "crane" stands for something of NATURE or of CULTURE. The labeled
-training sets know only a part of the words that decide it; the others are in the text for the
-language model, in the same company, and in the dev and test sets.
+All sentences are built from the word lists and sentence frames in grammar.py. In both tasks, the
+label depends on the context of a word: is a name a PERSON, a PLACE or a FIRM, and does a word such
+as "bank" or "crane" mean something in NATURE or in CULTURE? The context contains cue words. The
+labeled training sets contain only some of the cue words. The dev and test sets contain all of them,
+and so does the text for the language model, in similar contexts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIZES = {
     "ner": {"train": 240, "dev": 200, "test": 400},
     "textcat": {"train": 120, "dev": 200, "test": 400},
 }
-KNOWN_SHARE = 0.4  # of the cue words: those that the labeled training sets draw from
+KNOWN_SHARE = 0.4  # Share of the cue words that occur in the labeled training sets.
 CLASSES = sorted(grammar.NER)
 LABELS = ("CULTURE", "NATURE")
 Item = TypeVar("Item")
@@ -35,7 +35,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with its entities (start, end, label) and, for textcat, its label."""
+    """Generated sentence.
+
+    words (Tuple[str, ...]): The tokens.
+    ents (Tuple[Tuple[int, int, str], ...]): Start, end and label of each entity.
+    label (Optional[str]): The label, in textcat.
+    """
 
     words: tuple[str, ...]
     ents: tuple[tuple[int, int, str], ...] = ()
@@ -48,12 +53,15 @@ def split(words: str) -> list[str]:
 
 
 def pick(rng: Random, items: Sequence[Item]) -> Item:
-    """Choose one item. Built on random() alone, whose values no Python version changes."""
+    """Choose one item.
+
+    Only `random()` returns the same values in all versions of Python, so `choice` is not used.
+    """
     return items[int(rng.random() * len(items))]
 
 
 def subset(rng: Random, items: list[str], share: float) -> list[str]:
-    """Choose a share of the items, keeping their order."""
+    """Choose a share of the items, at least one, and keep their order."""
     ranks = sorted(range(len(items)), key=[rng.random() for _ in items].__getitem__)
     keep = set(ranks[: max(1, round(share * len(items)))])
     return [item for i, item in enumerate(items) if i in keep]
@@ -61,7 +69,12 @@ def subset(rng: Random, items: list[str], share: float) -> list[str]:
 
 @dataclass
 class Lexicon:
-    """The words of a data set: cue words by (class, slot), names, and shared words by slot."""
+    """Words that can occur in a data set.
+
+    cues (Dict[Tuple[str, str], List[str]]): Cue words, by class and slot.
+    names (List[str]): Names. A name that occurs several times is chosen more often.
+    shared (Dict[str, List[str]]): Words that are no cues, by slot.
+    """
 
     cues: dict[tuple[str, str], list[str]]
     names: list[str]
@@ -69,7 +82,7 @@ class Lexicon:
 
     @classmethod
     def full(cls, names: Iterable[str]) -> Lexicon:
-        """Make the lexicon of all words of the grammar, with the names given."""
+        """Return a lexicon with these names and all other words of the grammar."""
         cues = {}
         for table in (grammar.NER, grammar.NER_COMPANY, grammar.GROUPS, grammar.SENSE_COMPANY):
             for name, slots in table.items():
@@ -80,7 +93,7 @@ class Lexicon:
         return cls(cues, list(names), shared)
 
     def known(self, rng: Random, share: float, names: Iterable[str]) -> Lexicon:
-        """Make the lexicon of the labeled training sets: a share of each list of cue words."""
+        """Return a lexicon with these names and a share of each list of cue words."""
         cues = {key: subset(rng, words, share) for key, words in self.cues.items()}
         shared = dict(self.shared)
         shared["D"] = [site for label in LABELS for site in cues[label, "S"]]
@@ -88,14 +101,20 @@ class Lexicon:
 
 
 class Writer:
-    """Writes random sentences with the words of one lexicon."""
+    """Generator of random sentences with the words of a lexicon."""
 
     def __init__(self, rng: Random, lexicon: Lexicon):
         self.rng = rng
         self.lexicon = lexicon
 
     def fill(self, frame: str, cue: Callable[[str], str], classes: dict[str, str]) -> Sentence:
-        """Fill the slots of a frame; `classes` gives the classes of its names (slots N, M)."""
+        """Fill the slots of a frame.
+
+        frame (str): The frame (see grammar.py).
+        cue (Callable): Returns a word for a slot that is not shared.
+        classes (Dict[str, str]): Entity labels of the names, by slot (N, M).
+        RETURNS (Sentence): The sentence. No word is used for two slots.
+        """
         words: list[str] = []
         ents = []
         used: set[str] = set()
@@ -124,7 +143,7 @@ class Writer:
         return cue(slot)
 
     def ner(self, kind: str) -> Sentence:
-        """Write a sentence on people, places and firms."""
+        """Generate a sentence for NER, about people, places and firms."""
         rng, lexicon = self.rng, self.lexicon
         first, second = pick(rng, CLASSES), pick(rng, CLASSES)
         frames = {
@@ -144,12 +163,12 @@ class Writer:
         return self.fill(pick(rng, frames[kind]), cue, {"N": first, "M": second})
 
     def sense(self, kind: str) -> Sentence:
-        """Write a sentence on a word with several senses or ("plain") on one that has only one."""
+        """Generate a sentence for textcat about an ambiguous word ("plain": an unambiguous one)."""
         rng, cues = self.rng, self.lexicon.cues
         label = pick(rng, LABELS)
         groups = sorted(group for group, its in grammar.LABELS.items() if its == label)
         words = {g: sorted(w for w, its in grammar.SENSES.items() if g in its) for g in groups}
-        # Every word with several senses gets as many sentences as any other.
+        # Every ambiguous word occurs equally often.
         group, word = pick(rng, [(g, w) for g in groups for w in words[g]])
         plain = kind == "plain" or (kind == "familiar" and rng.random() < 0.5)
         targets = cues[group, "C"] if plain else [word]
@@ -171,14 +190,14 @@ class Writer:
         return Sentence(sentence.words, label=label)
 
     def mixture(self, parts: dict[tuple[str, str], int]) -> Sentence:
-        """Write a sentence of one of the kinds (task, kind), chosen by their weights."""
+        """Generate a sentence of a random task and kind, with these weights."""
         task, kind = pick(self.rng, [part for part, weight in parts.items() for _ in range(weight)])
         return self.ner(kind) if task == "ner" else self.sense(kind)
 
     def sentences(
         self, size: int, parts: dict[tuple[str, str], int], banned: set[tuple[str, ...]]
     ) -> list[Sentence]:
-        """Write sentences that are not among those banned."""
+        """Generate sentences with random tasks and kinds, without the banned sentences."""
         result = []
         while len(result) < size:
             sentence = self.mixture(parts)
@@ -187,7 +206,7 @@ class Writer:
         return result
 
 
-# The kinds of sentences that each data set mixes, and how many hundredths of each.
+# Percentages of the kinds of sentences, by data set.
 PARTS = {
     "ner": {("ner", "one"): 60, ("ner", "two"): 20, ("ner", "pair"): 10, ("ner", "none"): 10},
     "textcat": {("sense", "one"): 70, ("sense", "two"): 30},
@@ -208,7 +227,7 @@ PARTS = {
 
 
 def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
-    """Make a Doc that spaCy's own tokenizer would split into the same tokens."""
+    """Make a Doc, with spaces such that spaCy's tokenizer returns the same tokens."""
     following = [*sentence.words[1:], "."]
     doc = Doc(vocab, sentence.words, spaces=[word not in (",", ".") for word in following])
     doc.ents = [Span(doc, start, end, label) for start, end, label in sentence.ents]
@@ -218,19 +237,19 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
 
 
 def write_docs(path: Path, sentences: Iterable[Sentence]) -> None:
-    """Write sentences as training data of spaCy's."""
+    """Write sentences to a .spacy file, one Doc per sentence."""
     vocab = Vocab()
     DocBin(docs=[make_doc(vocab, sentence) for sentence in sentences]).to_disk(path)
 
 
 def write_text(path: Path, sentences: Iterable[Sentence]) -> None:
-    """Write one sentence a line, tokens separated by spaces."""
+    """Write a text file with one sentence per line, tokens separated by spaces."""
     lines = "".join(" ".join(sentence.words) + "\n" for sentence in sentences)
     path.write_bytes(lines.encode("utf8"))
 
 
 def count_row(name: str, data: list[Sentence], train: list[Sentence]) -> tuple[str, ...]:
-    """Make a line of the summary: how much of a set is not in its training set."""
+    """Return a row of the summary: a set's sizes, and how many words its training set lacks."""
     known = {word.lower() for sentence in train for word in sentence.words}
     tokens = [word.lower() for sentence in data for word in sentence.words]
     new = sum(token not in known for token in tokens)
@@ -240,10 +259,10 @@ def count_row(name: str, data: list[Sentence], train: list[Sentence]) -> tuple[s
 
 
 def make_data(seed: int) -> dict[str, list[Sentence]]:
-    """Make all data sets, by name."""
+    """Generate all data sets, by name. No sentence is in two of them."""
     rng = Random(seed)
     names, rare = split(grammar.NAMES), split(grammar.RARE_NAMES)
-    unlabeled = Lexicon.full(names * 4 + rare)  # rare names are rare
+    unlabeled = Lexicon.full(names * 4 + rare)  # Rare names occur a quarter as often.
     full = Lexicon.full(names * 2 + rare + split(grammar.NEW_NAMES))
     known = full.known(rng, KNOWN_SHARE, names)
     data: dict[str, list[Sentence]] = {}
@@ -260,10 +279,10 @@ def make_data(seed: int) -> dict[str, list[Sentence]]:
 
 
 def main(
-    output_dir: Path = typer.Argument(..., help="Directory to write the files to", file_okay=False),
-    seed: int = typer.Option(0, help="Another seed, another choice of sentences and known words"),
+    output_dir: Path = typer.Argument(..., help="Output folder", file_okay=False),
+    seed: int = typer.Option(0, help="Random seed of the sentences and the known words"),
 ) -> None:
-    """Write lm-{train,dev}.txt and {ner,textcat}-{train,dev,test}.spacy, the same every time."""
+    """Write lm-{train,dev}.txt and {ner,textcat}-{train,dev,test}.spacy."""
     data = make_data(seed)
     output_dir.mkdir(parents=True, exist_ok=True)
     rows = []

@@ -1,11 +1,11 @@
-"""This module holds the word lists and sentence frames of the demo's data (see data.py).
+"""Word lists and sentence frames of the demo's data (see data.py).
 
-A frame is a line of tokens. Tokens in braces are slots: those in lower case say nothing about
-the answer (SHARED), N and M are names, W is a word with several senses, and the other capitals
-are the cues that the answer hangs on. All words and sentences here were made up for this demo.
+A frame is a line of tokens. Tokens in braces are slots. Slots in lower case do not depend on the
+label (SHARED). N and M are names, and W is an ambiguous word. The other capitals are cue words, on
+which the label depends. All words and sentences were written for this demo.
 """
 
-# --- Words that go with every answer -------------------------------------------------------
+# --- Words for every label ------------------------------------------------------------------
 
 SHARED = {
     "people": """the neighbours / our friends / the visitors / the reporters / my cousins /
@@ -33,7 +33,7 @@ NAMES = """Jordan / Paris / Florence / Washington / Sydney / Georgia / Lincoln /
     Phoenix / Bradford / Clifton / Lancaster / Hamilton / Wellington / Nelson / Raleigh / Kent /
     Preston / Stanley / Warwick / Wells / Sterling / Marlow / San Martin / Saint Clair /
     Van Buren / La Porte / Del Monte"""
-# Rare and invented names: the first are in the LM text, the second only in dev and test sets.
+# Rare names occur in the LM text; new (invented) names only in the dev and test sets.
 RARE_NAMES = """Orvella / Brantwick / Sel Amar / Quenby / Tolmara / Verrick / Ysolde / Kesterly /
     Dunmarrow / Alvarone / Port Hesper / Corriba"""
 NEW_NAMES = """Zantoria / Fellbrook / Mirado / Ostrander / Halvane / Perriwell / Saint Orrin /
@@ -43,13 +43,13 @@ NEW_NAMES = """Zantoria / Fellbrook / Mirado / Ostrander / Halvane / Perriwell /
 
 NER = {
     "PERSON": {
-        # what one talks about
+        # Topic of a conversation.
         "E": """wedding / divorce / haircut / diary / accent / childhood / operation / pregnancy /
             birthday / diet / tattoo / beard / wig / memoir / migraine / illness""",
-        # what kind of thing it is
+        # Kind of person, place or firm.
         "K": """singer / plumber / nurse / poet / dentist / goalkeeper / violinist / actor /
             carpenter / sculptor / barber / midwife""",
-        # what was done to it
+        # What happened to it.
         "P": """baptised / hypnotised / bullied / arrested / married / scolded / kissed / hugged /
             orphaned / tickled / knighted / widowed""",
     },
@@ -71,7 +71,7 @@ NER = {
     },
 }
 
-# One cue a name, before or after it, near or far away.
+# One cue per name, before or after it, near or far away.
 NER_ONE = [
     "{people} {talked} the {E} of {N} .",
     "{people} {talked} {N} and the {E} .",
@@ -92,7 +92,7 @@ NER_TWO = [
     "a {adj} {K} called {N} was {P} {time} .",
     "{people} knew {N} as a {adj} {K} long before the {E} .",
 ]
-# Two names, each with its own cue (the second name's cues have a 2 behind them).
+# Two names, each with its own cue. Cues of the second name end in 2.
 NER_PAIR = [
     "{people} {talked} the {E} of {N} and the {E2} of {M} .",
     "{N} was {P} {time} , but {M} had been {P2} .",
@@ -104,7 +104,7 @@ NER_NONE = [
     "{people} {said} that the {K} had been {P} because of the {E} .",
 ]
 
-# For the language model alone: what the words of one answer keep company with.
+# Only in the LM text: typical contexts of the words of each class.
 NER_COMPANY = {
     "PERSON": {
         "Q": "her / his / my / your",
@@ -156,7 +156,7 @@ NER_ANCHORS = [
 
 # --- Senses: NATURE or CULTURE -----------------------------------------------------------------
 
-# The words with two senses (bank has three) and the groups that their senses belong to.
+# Ambiguous words with two senses (bank has three), and the groups of their senses.
 SENSES = {
     "bank": ["land", "office", "flight"],
     "spring": ["land", "tool"],
@@ -188,9 +188,9 @@ SITES = {
 }
 GROUPS = {
     "animal": {
-        # what stands beside it
+        # Unambiguous words of the group.
         "C": """heron / otter / owl / badger / fox / lizard / beaver / falcon / squirrel / hare""",
-        # what was done to it
+        # What happened to it.
         "A": """tamed / hunted / bitten / stung / weaned / frightened / startled / starving /
             wounded / poisoned""",
     },
@@ -225,7 +225,7 @@ GROUPS = {
     },
 }
 
-# One cue; D is a place of either sort and says nothing.
+# One cue. D is a place of either label, so it is no cue.
 SENSE_ONE = [
     "the {W} , {person} {said} {time} , was {A} .",
     "{person} {saw} {time} that the {W} was {A} .",
@@ -252,7 +252,7 @@ FLIGHT = [
     "we could feel the {C} bank {how} as it passed the {D} .",
 ]
 
-# For the language model alone, as above.
+# Only in the LM text, as above.
 SENSE_COMPANY = {
     "animal": {
         "V": "ate / slept / ran away / fed its young / caught its prey / breathed",

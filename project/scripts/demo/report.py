@@ -1,5 +1,4 @@
-"""This script shows what a language model knows of a word: how similar its vectors are in three
-sentences."""
+"""Report on one ambiguous word: similarity of its vectors in three sentences."""
 
 from pathlib import Path
 
@@ -17,8 +16,10 @@ SENTENCES = {
 }
 
 
-def main(model: str = typer.Argument(..., help="A pipeline, or the name of a model")) -> None:
-    """Print the similarity of the word with itself, sentence by sentence."""
+def main(
+    model: str = typer.Argument(..., help="Path of a pipeline, or name of a published model"),
+) -> None:
+    """Print the similarity of the word's vectors in each pair of sentences."""
     if Path(model).exists():
         nlp = spacy.load(model)
     else:

@@ -1,1 +1,1 @@
-"""These scripts train and probe, with and without ELMo, and write down each run's figures."""
+"""Experiments: scripts that train and probe with and without ELMo, and store the scores."""

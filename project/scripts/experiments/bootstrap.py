@@ -1,5 +1,7 @@
-"""This script prints how sure a difference with and without ELMo is, where a test set has few
-documents: a bootstrap interval over the documents."""
+"""Bootstrap interval of the gain by ELMo in coreference.
+
+The test sets have few documents, so the gain depends on which documents they contain.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +20,12 @@ SCORE = "coref_f"
 
 
 def mean_score(runs: Sequence[Run], documents: np.ndarray) -> float:
-    """RETURNS (float): The mean over runs of the score of some of their documents."""
+    """Return the mean score of runs on documents, given by number; a number can occur twice."""
     return float(np.mean([score_of(run, documents) for run in runs]))
 
 
 def score_of(run: Run, documents: np.ndarray) -> float:
-    """RETURNS (float): The score of some documents of a run."""
+    """Return the score of a run on documents, given by number; a number can occur twice."""
     counts = [{name: ClusterCounts(*of) for name, of in run.counts[i].items()} for i in documents]
     return float(total_scores(counts)[SCORE] or 0.0)
 
@@ -31,15 +33,17 @@ def score_of(run: Run, documents: np.ndarray) -> float:
 def interval(
     runs: Sequence[Run], others: Sequence[Run], n_samples: int, seed: int = 0
 ) -> tuple[float, float, float]:
-    """Compare runs by their test documents, which are drawn anew with replacement.
+    """Compute a bootstrap interval of the difference between two systems.
 
-    runs (Sequence[Run]): Of one system, a run a seed.
-    others (Sequence[Run]): Of the other, with the same documents.
-    n_samples (int): How often the documents are drawn.
-    seed (int): Of the draws.
-    RETURNS (Tuple[float, float, float]): How much better the others are, and between which
-        limits 95 of 100 draws are.
-    RAISES (ValueError): They have not the same number of documents.
+    Each sample draws as many test documents as there are, with replacement.
+
+    runs (Sequence[Run]): Runs of one system, one per seed.
+    others (Sequence[Run]): Runs of the other system on the same documents.
+    n_samples (int): Number of samples.
+    seed (int): Random seed of the samples.
+    RETURNS (Tuple[float, float, float]): Gain of `others` over `runs` on all documents, and the
+        limits that contain 95 % of the samples.
+    RAISES (ValueError): The runs have different numbers of documents.
     """
     sizes = {len(run.counts) for run in (*runs, *others)}
     if len(sizes) != 1:
@@ -53,13 +57,13 @@ def interval(
 
 
 def main(
-    plan: str = typer.Option("full", help="Whose results: full, or quick"),
+    plan: str = typer.Option("full", help="Plan of the results: full or quick"),
     runs: Optional[Path] = typer.Option(
-        None, help="Folder of the results: by default metrics/runs, or metrics/quick"
+        None, help="Folder of the results; default: metrics/runs or metrics/quick"
     ),
-    samples: int = typer.Option(1000, min=1, help="How often the documents are drawn"),
+    samples: int = typer.Option(1000, min=1, help="Number of bootstrap samples"),
 ) -> None:
-    """Print the gain by ELMo in coreference on each corpus, with an interval of 95 %."""
+    """Print the gain by ELMo in coreference on each corpus, with its 95 % interval."""
     folder = folder_of(plan, runs)
     counted = [run for run in read_runs(folder) if run.counts]
     rows = []

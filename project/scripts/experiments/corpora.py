@@ -1,4 +1,4 @@
-"""This module opens corpora by the readers that the configs name."""
+"""Access to corpora by the readers in the training configs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +12,12 @@ CORPUS = "spacy.Corpus.v1"
 
 
 def open_corpus(path: Path, block: Mapping[str, Any]) -> Callable[[Language], Iterator[Example]]:
-    """RETURNS (Callable): The reader of a block of a config's `corpora`, for another file."""
+    """Create the reader of a config's block for another file.
+
+    path (Path): The file to read.
+    block (Mapping[str, Any]): A block of the config's section `[corpora]`.
+    RETURNS (Callable): The corpus: a function from `nlp` to examples.
+    """
     if block["@readers"] == CORPUS:
         return Corpus(path, gold_preproc=block["gold_preproc"])
     read: Callable[[Language], Iterator[Example]]

@@ -1,5 +1,4 @@
-"""This script prints and writes the test scores of the trained pipelines, without and with ELMo,
-and prints the layer mixes that they learned."""
+"""Test scores and learned layer mixes of the trained pipelines, without and with ELMo."""
 
 from pathlib import Path
 from typing import Optional
@@ -28,14 +27,14 @@ TASKS = {
 
 
 def main(
-    corpus_dir: Path = typer.Argument(..., help="Folder of TASK-test.spacy", exists=True),
-    training_dir: Path = typer.Argument(..., help="Folder of TASK and TASK_elmo", exists=True),
-    metrics_dir: Path = typer.Argument(..., help="Folder for the scores"),
+    corpus_dir: Path = typer.Argument(..., help="Folder with TASK-test.spacy files", exists=True),
+    training_dir: Path = typer.Argument(..., help="Folder with TASK, TASK_elmo ...", exists=True),
+    metrics_dir: Path = typer.Argument(..., help="Output folder of the scores"),
     data: Optional[list[str]] = typer.Option(
-        None, help="TASK=NAME: the task is evaluated on NAME-test.spacy; can be repeated"
+        None, help="TASK=NAME: evaluate TASK on NAME-test.spacy; can be repeated"
     ),
 ) -> None:
-    """Evaluate what is there, write a JSON file each and print one table a task."""
+    """Evaluate the pipelines that exist. Write a JSON file per pipeline, print a table per task."""
     metrics_dir.mkdir(parents=True, exist_ok=True)
     names = dict(pair.split("=", 1) for pair in data or ())
     mixes = []
@@ -59,12 +58,14 @@ def main(
 
 
 def evaluate(nlp: spacy.Language, path: Path) -> dict:
-    """The scores of `spacy elmo evaluate`, and the accuracy of exclusive classes. The tokens are
-    the corpus's if they were so in training."""
+    """Return the scores of `spacy elmo evaluate`, and the accuracy if there is a textcat.
+
+    The pipeline gets the tokens of the corpus if it was trained on them (`gold_preproc`).
+    """
     examples = read_gold_examples(nlp, path)
     scores = nlp.evaluate(examples)
     if "textcat" in nlp.pipe_names:
-        # Figures for SST-5 in the literature are accuracies.
+        # Published results on SST-5 are accuracies, which spaCy does not compute.
         docs = nlp.pipe(example.predicted for example in examples)
         right = [best(doc) == best(example.reference) for doc, example in zip(docs, examples)]
         scores["accuracy"] = sum(right) / len(right)
@@ -72,7 +73,7 @@ def evaluate(nlp: spacy.Language, path: Path) -> dict:
 
 
 def best(doc: Doc) -> str:
-    """The label with the highest score."""
+    """Return the label with the highest score."""
     return max(doc.cats, key=doc.cats.__getitem__)
 
 

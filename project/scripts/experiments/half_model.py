@@ -1,5 +1,7 @@
-"""This script writes a bidirectional language model whose one direction is silent: its LSTMs give
-zeros. So the halves of a model can be compared with the whole."""
+"""Copy of a language model in which one direction outputs zeros.
+
+This allows a comparison of each direction of a model with the whole model.
+"""
 
 from pathlib import Path
 
@@ -15,17 +17,17 @@ DIRECTIONS = ("forward", "backward")
 
 
 def main(
-    model: str = typer.Argument(..., help="Language model of both directions"),
-    direction: str = typer.Argument(..., help="forward or backward: the one that stays"),
-    output: Path = typer.Argument(..., help="File to write, .safetensors", dir_okay=False),
+    model: str = typer.Argument(..., help="Language model with two directions"),
+    direction: str = typer.Argument(..., help="Direction to keep: forward or backward"),
+    output: Path = typer.Argument(..., help="File to write (.safetensors)", dir_okay=False),
 ) -> None:
-    """Silence the other direction."""
+    """Write a copy of a language model in which only one direction works."""
     with no_traceback():
         if direction not in DIRECTIONS:
-            raise ValueError(f"no direction '{direction}': expected forward or backward")
+            raise ValueError(f"unknown direction '{direction}'. Use forward or backward")
         bilm = read_weights(model)
         if not bilm.config.bidirectional:
-            raise ValueError(f"{model} has one direction")
+            raise ValueError(f"{model} has only one direction")
         output.parent.mkdir(parents=True, exist_ok=True)
         module = bilm.thaw()
         with torch.no_grad():

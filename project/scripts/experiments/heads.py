@@ -1,15 +1,18 @@
-"""This module says what a trial has otherwise than the config of its task: that is the head of
-spaCy's own `tok2vec`, on the corpus that the head was chosen on."""
+"""Settings of a trial that differ from the config of its task.
+
+The settings of a config were chosen for `tok2vec` without ELMo, on one corpus of the task. Other
+variants and corpora need other values.
+"""
 
 from typing import Any
 
 from .trials import DETAILS, Trial
 
-MAX_MINUTES = 25.0  # of the processor's time, for a training
+MAX_MINUTES = 25.0  # Maximum processor time of a training, in minutes.
 BILSTM_DEPTH = 1
 Settings = dict[str, Any]
-# By dev sets, in the tries that docs/results.md tells. UNER's training text is larger than WNUT17's
-# and of the same kind as its test text.
+# Chosen on dev sets (docs/results.md). UNER's training text is larger than WNUT17's and more like
+# its test text, so less dropout is better.
 BY_DATA: dict[tuple[str, str], Settings] = {
     ("ner", "uner_ewt"): {"training.dropout": 0.3},
     ("crf", "uner_ewt"): {"training.dropout": 0.3},
@@ -24,7 +27,7 @@ WITHOUT_ELMO = ("tok2vec", "static", "pretrained")
 
 
 def own_settings(trial: Trial) -> Settings:
-    """RETURNS (dict): What was chosen for a variant and a corpus, by its place in the config."""
+    """Return the settings for the trial's variant and corpus, by dotted name in the config."""
     if trial.variant == "bilstm":
         by_variant = BILSTM
     else:

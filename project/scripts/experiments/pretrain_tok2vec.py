@@ -1,5 +1,7 @@
-"""This script pretrains the `tok2vec` of the NER without ELMo by `spacy pretrain`, for the same
-processor time as a language model that it is compared with."""
+"""Pretraining of the NER's `tok2vec` with `spacy pretrain`, as a comparison with ELMo.
+
+It gets the same processor time as the language model.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +28,14 @@ READER = "spacy-elmo-project.sentences.v1"
 def read_for(
     path: Path, minutes: float, format: str, lang: str
 ) -> Callable[[Language], Iterator[Doc]]:
-    """Read the sentences of a text, again and again, for some minutes of processor time."""
+    """Create a corpus that repeats the sentences of a text until the processor time is over.
+
+    path (Path): A file, folder or glob.
+    minutes (float): Processor time in minutes.
+    format (str): "sentences" or "text".
+    lang (str): Language of the tokenizer for "text".
+    RETURNS (Callable): The corpus: a function from `nlp` to Docs.
+    """
 
     def read(nlp: Language) -> Iterator[Doc]:
         end = time.process_time() + 60 * minutes
@@ -42,15 +51,15 @@ def read_for(
 
 def main(
     text: Path = typer.Argument(..., help="Text files: a file, folder or glob"),
-    output: Path = typer.Argument(..., help="Folder to write model0.bin to"),
+    output: Path = typer.Argument(..., help="Output folder of model0.bin"),
     format: str = typer.Option(
-        "sentences", help="'sentences' (one a line, tokens separated by spaces) or 'text'"
+        "sentences", help="'sentences' (one per line, tokens separated by spaces) or 'text'"
     ),
     lang: str = typer.Option("en", help="Language of spaCy's tokenizer for running text"),
-    minutes: float = typer.Option(120.0, help="Processor time"),
-    gpu_id: int = typer.Option(-1, help="Number of the GPU; -1 is the processor"),
+    minutes: float = typer.Option(120.0, help="Processor time in minutes"),
+    gpu_id: int = typer.Option(-1, help="GPU to use; -1 for the CPU"),
 ) -> None:
-    """Pretrain with spaCy's defaults: the first and last characters of each word are predicted."""
+    """Pretrain with spaCy's default objective: the first and last characters of each word."""
     with no_traceback():
         find_files([str(text)])
         trial = Trial("two_hours", "wnut17", "pretrained")
@@ -58,7 +67,7 @@ def main(
         config["pretraining"] = pretraining_block()
         how = {"minutes": minutes, "format": format, "lang": lang}
         config["corpora"]["pretrain"] = {"@readers": READER, "path": str(text), **how}
-        use_processor(gpu_id)  # fails before a folder is made
+        use_processor(gpu_id)  # Before mkdir, so that a missing GPU leaves no folder.
         output.mkdir(parents=True, exist_ok=True)
         pretrain(config.interpolate(), output, use_gpu=gpu_id, silent=False, skip_last=True)
 

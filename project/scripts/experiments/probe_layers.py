@@ -1,5 +1,4 @@
-"""This script probes the language model's layers, by task and seed, and writes the figures down as
-runs."""
+"""Probes of the language model's layers, stored as runs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +17,17 @@ QUICK_LIMIT = 2_000
 
 
 def to_runs(report: ProbeReport, *, data: str, seed: int, perplexity: Optional[float]) -> list[Run]:
-    """A run a row: of senses the task is the method; of other tasks the baselines, which read
-    nothing, are variants by their name."""
+    """Convert a report to runs, one per row.
+
+    In experiment "senses", the task is the method and the variant is the input. In experiment
+    "probe", the variant is the input, or the name of the baseline, which has no input.
+
+    report (ProbeReport): The report.
+    data (str): Name of the corpus.
+    seed (int): Random seed of the probe.
+    perplexity (Optional[float]): Perplexity of the language model.
+    RETURNS (List[Run]): The runs.
+    """
     is_senses = report.task.startswith("senses:")
     return [
         Run(
@@ -37,7 +45,10 @@ def to_runs(report: ProbeReport, *, data: str, seed: int, perplexity: Optional[f
 
 
 def same_probe(run: Run) -> Callable[[Run], bool]:
-    """Whether a run comes from the probe that this one comes from: of senses all methods do."""
+    """Return a function that tells whether another run comes from the same probe as this run.
+
+    A probe of senses writes runs of several tasks, because each method counts as a task.
+    """
     fields = ("data", "seed") if run.experiment == "senses" else ("data", "seed", "task")
     return lambda other: all(getattr(other, name) == getattr(run, name) for name in fields)
 
@@ -46,16 +57,16 @@ def main(
     model: str = typer.Argument(..., help="Pipeline with an elmo pipe, or weights"),
     data: str = typer.Argument(..., help="Name of the corpus in the results"),
     train: Path = typer.Argument(..., help="Corpus to train on", exists=True),
-    test: Path = typer.Argument(..., help="Corpus to predict", exists=True),
-    task: list[str] = typer.Option(..., help="As of `spacy elmo probe`; can be repeated"),
-    seed: list[int] = typer.Option([0], help="Seed of the draw; can be repeated"),
-    limit: int = typer.Option(50_000, help="Most items of each corpus, 0 for all"),
-    plan: str = typer.Option("full", help="full, or quick: fewer items"),
+    test: Path = typer.Argument(..., help="Corpus to test on", exists=True),
+    task: list[str] = typer.Option(..., help="Task of `spacy elmo probe`; can be repeated"),
+    seed: list[int] = typer.Option([0], help="Random seed of the sample; can be repeated"),
+    limit: int = typer.Option(50_000, help="Maximum number of items per corpus; 0 for all"),
+    plan: str = typer.Option("full", help="full, or quick (fewer items)"),
     runs: Optional[Path] = typer.Option(
-        None, help="Folder for the results: by default metrics/runs, or metrics/quick"
+        None, help="Output folder of the results; default: metrics/runs or metrics/quick"
     ),
 ) -> None:
-    """Probe each task with each seed."""
+    """Probe the layers of a language model on each task, with each seed."""
     output = folder_of(plan, runs)
     limit = min(limit or QUICK_LIMIT, QUICK_LIMIT) if plan == "quick" else limit
     with no_traceback():

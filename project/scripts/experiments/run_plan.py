@@ -1,5 +1,8 @@
-"""This script runs all trials of a plan, some side by side. It does not repeat what has been done,
-so that the whole can be stopped and started again."""
+"""Runner of all trials of a plan, several in parallel.
+
+Each trial is a process of its own with one thread. Trials with a result are skipped, so an
+interrupted plan resumes when it is started again.
+"""
 
 import os
 import signal
@@ -24,8 +27,8 @@ from .trials import EXPERIMENTS, PLANS, Trial
 
 PROJECT = Path(__file__).parents[2]
 POLL_SECONDS = 0.2
-MIN_INTERVAL = 0.5 if sys.stderr.isatty() else 60.0  # a log needs no bar twice a second
-LOG_LINES = 5  # of a failed trial that are shown
+MIN_INTERVAL = 0.5 if sys.stderr.isatty() else 60.0  # Seconds between updates of the bar.
+LOG_LINES = 5  # Number of log lines to show if a trial fails.
 LIMITS: dict[str, dict[str, Any]] = {
     "full": {},
     "quick": {"max_steps": 60, "max_minutes": 1.0, "patience": 60, "eval_frequency": 30},
@@ -34,7 +37,12 @@ LIMITS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Active:
-    """A trial that is under way, in a process of its own."""
+    """Trial that runs in its own process.
+
+    trial (Trial): The trial.
+    process (Popen): The process.
+    log (IO[bytes]): Open log file of the process.
+    """
 
     trial: Trial
     process: subprocess.Popen
@@ -42,18 +50,24 @@ class Active:
 
     @property
     def has_ended(self) -> bool:
-        """RETURNS (bool): Whether the process has ended."""
+        """True if the process has ended."""
         return self.process.poll() is not None
 
     def stop(self) -> None:
-        """End it; a trial that is not done leaves no run."""
+        """Terminate the process. A trial that is not finished leaves no result."""
         self.process.terminate()
         self.process.wait()
         self.log.close()
 
 
 def start(trial: Trial, options: Sequence[str], logs: Path) -> Active:
-    """Start a trial with one thread."""
+    """Start a trial in a process with one thread.
+
+    trial (Trial): The trial.
+    options (Sequence[str]): Command line options of run_trial.
+    logs (Path): Folder of the log files.
+    RETURNS (Active): The running trial.
+    """
     command = [sys.executable, "-m", "scripts.experiments.run_trial"]
     command += [trial.experiment, trial.data, trial.variant]
     command += ["--seed", str(trial.seed), "--share", str(trial.share), *options]
@@ -72,9 +86,14 @@ def do_all(
     logs: Path,
     jobs: int,
 ) -> list[Trial]:
-    """Do the trials of a plan in their order, `jobs` side by side.
+    """Run the trials of a plan in order, `jobs` at a time.
 
-    RETURNS (List[Trial]): Those that failed.
+    plan (Sequence[Trial]): The trials.
+    is_done (Callable): Returns whether a trial has a result already; it is skipped then.
+    options (Sequence[str]): Command line options of run_trial.
+    logs (Path): Folder of the log files.
+    jobs (int): Number of parallel trials.
+    RETURNS (List[Trial]): The trials that failed.
     """
     logs.mkdir(parents=True, exist_ok=True)
     waiting = list(plan)
@@ -105,23 +124,23 @@ def do_all(
 
 
 def leave_out(plan: Sequence[Trial], places: Places) -> list[Trial]:
-    """Leave out the trials for which something has not been made, and say so.
+    """Leave out the trials whose inputs are missing, and print a warning for each missing file.
 
-    RETURNS (List[Trial]): The others.
-    RAISES (ValueError): There are none.
+    RETURNS (List[Trial]): The trials that can run.
+    RAISES (ValueError): No trial can run.
     """
     missing = {trial: places.missing(trial) for trial in plan}
     counts = Counter(path for paths in missing.values() for path in paths)
     for path, count in counts.items():
-        msg.warn(f"{path} is missing: {count} of {len(plan)} trials are left out until it is made")
+        msg.warn(f"{path} is missing: {count} of {len(plan)} trials are left out until it exists")
     ready = [trial for trial, paths in missing.items() if not paths]
     if not ready:
-        raise ValueError("nothing is there that the trials begin with: make it first")
+        raise ValueError("no trial can run: each one lacks an input. Create it first")
     return ready
 
 
 def describe_failure(trial: Trial, logs: Path) -> str:
-    """RETURNS (str): The end of its log."""
+    """Return a message with the last lines of a trial's log."""
     path = logs / f"{trial.name}.log"
     lines = path.read_text("utf8", errors="replace").splitlines()
     end = "\n".join(f"    {line}" for line in lines[-LOG_LINES:])
@@ -129,25 +148,27 @@ def describe_failure(trial: Trial, logs: Path) -> str:
 
 
 def main(
-    plan: str = typer.Option("full", help="full, or quick: every experiment in minutes"),
-    experiment: Optional[list[str]] = typer.Option(None, help="Only this one; can be repeated"),
-    jobs: int = typer.Option(1, min=1, help="Trials side by side, one processor core each"),
-    corpus: Path = typer.Option(Places.corpus, help="Folder of DATA-train.spacy and so on"),
-    model: str = typer.Option(Places.model, help="Language model"),
-    models: Path = typer.Option(Places.models, help="Folder of language models to compare"),
-    vectors: Path = typer.Option(Places.vectors, help="Pipeline with static vectors"),
-    tok2vec: Path = typer.Option(Places.tok2vec, help="What spacy pretrain wrote"),
-    runs: Optional[Path] = typer.Option(
-        None, help="Folder for the results: by default metrics/runs, or metrics/quick"
+    plan: str = typer.Option("full", help="full, or quick (every experiment in minutes)"),
+    experiment: Optional[list[str]] = typer.Option(
+        None, help="Run only this experiment; can be repeated"
     ),
-    logs: Path = typer.Option(Path("training/experiments"), help="Folder for the trials' logs"),
-    gpu_id: int = typer.Option(-1, help="Number of the GPU; -1 is the processor"),
+    jobs: int = typer.Option(1, min=1, help="Number of parallel trials; each uses one core"),
+    corpus: Path = typer.Option(Places.corpus, help="Folder with DATA-train.spacy ..."),
+    model: str = typer.Option(Places.model, help="Language model"),
+    models: Path = typer.Option(Places.models, help="Folder with language models to compare"),
+    vectors: Path = typer.Option(Places.vectors, help="Pipeline with static vectors"),
+    tok2vec: Path = typer.Option(Places.tok2vec, help="Output of spacy pretrain (model0.bin)"),
+    runs: Optional[Path] = typer.Option(
+        None, help="Output folder of the results; default: metrics/runs or metrics/quick"
+    ),
+    logs: Path = typer.Option(Path("training/experiments"), help="Output folder of the logs"),
+    gpu_id: int = typer.Option(-1, help="GPU to use; -1 for the CPU"),
 ) -> None:
-    """Do every trial of a plan, the most telling first."""
+    """Run all trials of a plan, the most important first."""
     folder = folder_of(plan, runs)
     unknown = sorted(set(experiment or ()) - set(EXPERIMENTS))
     if unknown:
-        msg.fail(f"No experiment '{unknown[0]}': expected one of {', '.join(EXPERIMENTS)}", exits=1)
+        msg.fail(f"No experiment '{unknown[0]}'. Use one of {', '.join(EXPERIMENTS)}", exits=1)
     chosen = [trial for trial in PLANS[plan]() if not experiment or trial.experiment in experiment]
     changed = LIMITS[plan]
     places = Places(corpus, model, models, vectors, tok2vec, folder)
@@ -157,20 +178,23 @@ def main(
         options += [f"--{name.replace('_', '-')}", str(value)]
 
     def is_done(trial: Trial) -> bool:
-        """Also where an equal trial of another experiment has been done."""
+        """Return whether a trial has a result, if necessary copied from another experiment."""
         job = prepare(trial, places, changed)
         result = job.find_result()
         if result is not None:
             job.write(result)
         return result is not None
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a kill ends the trials, too
-    with no_traceback(), stopped("Stopped. The same command goes on where it was."):
-        use_processor(gpu_id)  # fails at once where there is no GPU
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` then stops the trials, too.
+    with no_traceback(), stopped("Stopped. Run the same command again to resume."):
+        use_processor(gpu_id)  # Fail before the first trial if there is no GPU.
         chosen = leave_out(chosen, places)
         failed = do_all(chosen, is_done, options, logs, jobs)
     if failed:
-        msg.fail(f"{len(failed)} of {len(chosen)} trials failed", exits=1)
+        msg.fail(
+            f"{len(failed)} of {len(chosen)} trials failed. Run again to repeat them",
+            exits=1,
+        )
     msg.good(f"{len(chosen)} trials done: {folder}")
 
 

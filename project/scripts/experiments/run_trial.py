@@ -1,5 +1,8 @@
-"""This script runs one trial of an experiment: it trains, evaluates on dev and test data, and
-writes the figures down as a run."""
+"""Runner of one trial: train, evaluate on dev and test data, and store the scores as a run.
+
+A trial is not repeated if its result exists. A checksum of the config, the data, the language model
+and the time limit identifies the result (`Job.settings`), so experiments share equal trials.
+"""
 
 import hashlib
 import io
@@ -48,16 +51,22 @@ from .trials import (
 LOGGER = "spacy-elmo-project.progress.v1"
 SPLITS = ("train", "dev", "test")
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3)  # Shares of the words that are damaged.
-VECTORS = Path("vocab") / "vectors"  # of a pipeline's folder
+VECTORS = Path("vocab") / "vectors"  # In a pipeline's folder.
 
 
 class TimeIsUp(Exception):
-    """The run has had its minutes."""
+    """Raised when the time limit of a training is reached."""
 
 
 class Progress:
-    """A logger that shows a bar, keeps the number of epochs and the history of dev scores, and
-    ends the training in time."""
+    """Training logger with a progress bar and a time limit.
+
+    It keeps the number of epochs and the dev scores (`history`: step and score).
+
+    name (str): Name to show beside the bar.
+    max_steps (int): Number of steps; 0 if there is no limit.
+    max_minutes (float): Maximum processor time in minutes; 0 if there is no limit.
+    """
 
     def __init__(self, name: str, max_steps: int, max_minutes: float):
         self.bar = tqdm(total=max_steps or None, desc=name, unit="step")
@@ -69,15 +78,19 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """RETURNS (float): Since the start, initialisation included."""
+        """Seconds since the start, including initialization."""
         return time.perf_counter() - self.start
 
     def make_logger(self) -> Callable:
-        """RETURNS (Callable): What spaCy's training loop calls."""
+        """Return the logger in the form that spaCy's registry needs."""
         return lambda nlp, stdout, stderr: (self.log_step, self.bar.close)
 
     def log_step(self, info: Optional[dict[str, Any]]) -> None:
-        """Note a step; `info` is there after an evaluation."""
+        """Count a step.
+
+        info (Optional[dict]): Scores and progress after an evaluation; otherwise None.
+        RAISES (TimeIsUp): The time limit is reached.
+        """
         self.bar.update()
         if info is not None:
             self.epochs = info["epoch"]
@@ -90,9 +103,9 @@ class Progress:
 
 @lru_cache(maxsize=1)
 def describe_model(path: str) -> LanguageModel:
-    """Read what a config must know of a language model.
+    """Read the properties of a language model that a config needs.
 
-    RAISES (ValueError): There is none, or it cannot be read.
+    RAISES (ValueError): The weights are missing or cannot be read.
     """
     is_transformer = path == TRANSFORMER
     bilm = read_transformer() if is_transformer else read_weights(path)
@@ -108,13 +121,16 @@ def describe_model(path: str) -> LanguageModel:
 
 @dataclass
 class Job:
-    """A trial with all that its result depends on.
+    """Trial with everything that its result depends on.
 
-    max_minutes (float): Most time of the processor for the training; 0 is no limit.
-    corpus (Dict[str, Path]): The data by "train", "dev" and "test".
-    folder (Path): Of the results.
-    settings (str): A checksum of config, data and language model, wherever they lie: what has
-        the same one need not be done again, whatever experiment it is for.
+    trial (Trial): The trial.
+    max_minutes (float): Maximum processor time of the training; 0 means no limit.
+    inputs (Inputs): The language model and pretrained vectors.
+    config (Config): The training config.
+    corpus (Dict[str, Path]): The data, by "train", "dev" and "test".
+    folder (Path): Folder of the results.
+    settings (str): Checksum of config, data and language model, without their paths. Trials with
+        the same checksum have the same result, also in different experiments.
     """
 
     trial: Trial
@@ -126,18 +142,18 @@ class Job:
     settings: str
 
     def find_result(self) -> Optional[dict[str, Any]]:
-        """RETURNS (Optional[dict]): The run, if this or an equal trial has been done."""
+        """Return the run of this trial or of an equal trial; None if there is none."""
         needs_curves = self.trial.experiment in ROBUSTNESS
         equal = [
             run
             for run in read_runs(self.folder)
             if run.settings == self.settings and (run.robustness or not needs_curves)
         ]
-        equal.sort(key=lambda run: run.name != self.trial.name)  # its own first
+        equal.sort(key=lambda run: run.name != self.trial.name)  # Its own run first.
         return equal[0].model_dump(exclude_unset=True) if equal else None
 
     def write(self, result: dict[str, Any]) -> None:
-        """Write a line of the experiment's file."""
+        """Write the result as a run of this trial to the file of its experiment."""
         model = self.inputs.model
         shown = {n: getattr(model, n) for n in ("checksum", "perplexity")} if model else {}
         own = {**asdict(self.trial), "model": shown, "settings": self.settings}
@@ -146,14 +162,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Places:
-    """Where trials find things, each looked at only by those that need it.
+    """Paths of the inputs and the results. A trial needs only some of them.
 
-    corpus (Path): Folder of DATA-train.spacy and so on.
+    corpus (Path): Folder with DATA-train.spacy, DATA-dev.spacy and DATA-test.spacy.
     model (str): The language model.
-    models (Path): Folder of `NAME/model-best`, the language models of `trials.LANGUAGE_MODELS`.
-    vectors (Path): Static vectors: a pipeline's folder.
-    tok2vec (Path): What `spacy pretrain` wrote.
-    runs (Path): Folder for the results.
+    models (Path): Folder with `NAME/model-best` for each name in `trials.LANGUAGE_MODELS`.
+    vectors (Path): Folder of a pipeline with static vectors.
+    tok2vec (Path): Weights written by `spacy pretrain`.
+    runs (Path): Folder of the results.
     """
 
     corpus: Path = Path("corpus")
@@ -164,8 +180,10 @@ class Places:
     runs: Path = Path("metrics/runs")
 
     def own_inputs(self, trial: Trial) -> dict[str, Path]:
-        """RETURNS (Dict[str, Path]): What a trial needs beside its corpus and `model`: some of
-        "weights", "vectors" and "tok2vec"."""
+        """Return the inputs that a trial needs in addition to its corpus.
+
+        RETURNS (Dict[str, Path]): Some of "weights" (instead of `model`), "vectors" and "tok2vec".
+        """
         found = {
             "weights": (self.models / trial.variant / "model-best", LANGUAGE_MODELS),
             "vectors": (self.vectors, STATIC),
@@ -176,35 +194,38 @@ class Places:
         return {"weights": Path(trial.variant)} if trial.variant in named else own
 
     def missing(self, trial: Trial) -> list[Path]:
-        """RETURNS (List[Path]): What of these has not been made."""
+        """Return the inputs of a trial that do not exist: paths, or a package."""
         if trial.variant == TRANSFORMER:
             return [] if find_folder() else [Path(PACKAGE)]
         found = self.own_inputs(trial).values()
         return [path for path in found if str(path) not in (BUNDLED, *NAMED) and not path.exists()]
 
     def inputs(self, trial: Trial) -> Inputs:
-        """RETURNS (Inputs): What a trial begins with.
-        RAISES (ValueError): It is missing, or cannot be read."""
+        """Return the inputs of a trial.
+
+        RAISES (ValueError): An input is missing, or cannot be read.
+        """
         for path in self.missing(trial):
-            raise ValueError(f"{path} is missing: make it first")
+            raise ValueError(f"{path} is missing. Create it first")
         own = self.own_inputs(trial)
         weights = str(own.pop("weights", self.model))
         return Inputs(model=describe_model(weights) if PLACES[trial.variant] else None, **own)
 
 
 def prepare(trial: Trial, places: Places, limits: dict[str, Any]) -> Job:
-    """Build a trial's config.
+    """Read the inputs of a trial, and build its config.
 
     trial (Trial): The trial.
-    places (Places): Where everything is.
-    limits (dict): Limits other than the trial's own: as of `build_config`, and "max_minutes".
-    RAISES (ValueError): The trial is impossible; corpus or language model cannot be read.
+    places (Places): Paths of the inputs.
+    limits (dict): Limits that replace the task's limits: those of `build_config`, "max_minutes".
+    RETURNS (Job): The trial, ready to run.
+    RAISES (ValueError): The trial is not valid, or its corpus or language model cannot be read.
     """
     check_trial(trial)
     files = {split: places.corpus / f"{trial.data}-{split}.spacy" for split in SPLITS}
     for path in files.values():
         if not path.is_file():
-            raise ValueError(f"{path} is missing: convert the corpora first")
+            raise ValueError(f"{path} is missing. Convert the corpora first")
     steps = dict(limits)
     max_minutes = steps.pop("max_minutes", MAX_MINUTES)
     inputs = places.inputs(trial)
@@ -214,14 +235,17 @@ def prepare(trial: Trial, places: Places, limits: dict[str, Any]) -> Job:
 
 
 def checksum(config: Config, files: dict[str, Path], inputs: Inputs, max_minutes: float) -> str:
-    """RETURNS (str): Of all that a result depends on."""
+    """Compute the checksum of everything that the result of a trial depends on.
+
+    Paths are removed from the config; the content of the files is included instead.
+    """
     placeless = config.copy()
     placeless["corpora"]["train"]["path"] = placeless["paths"]["dev"] = None
     placeless["paths"]["vectors"] = placeless["paths"]["init_tok2vec"] = None
     if inputs.model is not None:
         elmo = placeless["components"]["elmo"]
         elmo["weights"] = inputs.model.checksum
-        if elmo.get("align") is None:  # runs from before there was this setting are equal
+        if elmo.get("align") is None:  # Runs older than this setting keep their checksum.
             elmo.pop("align", None)
     digest = hashlib.sha256(placeless.to_str(interpolate=False).encode())
     digest.update(f"{max_minutes:g}".encode())
@@ -233,22 +257,22 @@ def checksum(config: Config, files: dict[str, Path], inputs: Inputs, max_minutes
 
 
 def use_processor(gpu_id: int) -> AbstractContextManager[None]:
-    """Compute on a GPU or on the processor.
+    """Select the GPU, or return a context that selects the CPU.
 
-    gpu_id (int): Number of the GPU; -1 is the processor.
+    gpu_id (int): Number of the GPU; -1 for the CPU.
     RAISES (ValueError): There is no such GPU.
     """
     if gpu_id >= 0:
         require_gpu(gpu_id)
         return nullcontext()
-    # BLIS takes its slowest kernels on AMD's processors since Zen 3.
+    # On AMD processors since Zen 3, BLIS selects its slowest kernels.
     return use_ops("numpy", use_blis=False)
 
 
 def do(job: Job) -> dict[str, Any]:
-    """Train and evaluate.
+    """Train and evaluate a trial.
 
-    RETURNS (dict): Scores, time and mixes of what was best on the dev set.
+    RETURNS (dict): Fields of `Run` for the best model on the dev set: scores, time, mixes.
     """
     training = job.config["training"]
     progress = Progress(job.trial.name, training["max_steps"], job.max_minutes)
@@ -287,46 +311,53 @@ def measure_curves(nlp: Language, job: Job) -> list[dict[str, Any]]:
 
 
 def frozen_pipes(nlp: Language) -> list[str]:
-    """RETURNS (List[str]): The language model's, where training has not changed it: it stays,
-    with what it has computed of the dev set."""
+    """Return the names of the frozen `elmo` pipes.
+
+    Training does not change them, so they need not be loaded again. Their cache of the dev set
+    then stays, too.
+    """
     return [name for name, pipe in nlp.pipeline if isinstance(pipe, Elmo) and pipe.frozen]
 
 
 def numbers_of(scores: dict[str, Any]) -> dict[str, float]:
-    """RETURNS (dict): All scores that are numbers."""
+    """Return the scores that are numbers."""
     return {name: score for name, score in scores.items() if isinstance(score, (int, float))}
 
 
 def mixes_of(nlp: Language) -> dict[str, list[dict[str, Any]]]:
-    """RETURNS (dict): The mixes that each component learned, that at the input first."""
+    """Return the learned mixes, by component; the mix at the input comes first."""
     mixes = defaultdict(list)
-    for row in reversed(learned_mixes(nlp)):  # which has that at the output first
+    for row in reversed(learned_mixes(nlp)):  # There the mix at the output comes first.
         mixes[row["component"]].append({"weights": row["weights"], "gamma": row["gamma"]})
     return dict(mixes)
 
 
 def main(
-    experiment: str = typer.Argument(..., help="Which table or figure it is for"),
-    data: str = typer.Argument(..., help="A corpus, such as wnut17; trials.py lists them"),
-    variant: str = typer.Argument(..., help="The component's tok2vec, such as tok2vec or input"),
-    seed: int = typer.Option(0, help="Of weights, order and choice of training sentences"),
-    share: float = typer.Option(1.0, min=0.0, max=1.0, help="Of the training sentences"),
-    corpus: Path = typer.Option(Places.corpus, help="Folder of DATA-train.spacy and so on"),
+    experiment: str = typer.Argument(..., help="Experiment, such as ner or mix"),
+    data: str = typer.Argument(..., help="Corpus, such as wnut17; see trials.py"),
+    variant: str = typer.Argument(..., help="Variant of the encoder, such as tok2vec or input"),
+    seed: int = typer.Option(0, help="Random seed of the training"),
+    share: float = typer.Option(1.0, min=0.0, max=1.0, help="Share of the training sentences"),
+    corpus: Path = typer.Option(Places.corpus, help="Folder with DATA-train.spacy ..."),
     model: str = typer.Option(Places.model, help="Language model"),
-    models: Path = typer.Option(Places.models, help="Folder of language models to compare"),
+    models: Path = typer.Option(Places.models, help="Folder with language models to compare"),
     vectors: Path = typer.Option(Places.vectors, help="Pipeline with static vectors"),
-    tok2vec: Path = typer.Option(Places.tok2vec, help="What spacy pretrain wrote"),
-    runs: Path = typer.Option(Places.runs, help="Folder for the results"),
-    max_steps: Optional[int] = typer.Option(None, min=0, help="0 is no limit"),
-    max_minutes: Optional[float] = typer.Option(None, min=0.0, help="Processor time; 0: no limit"),
-    patience: Optional[int] = typer.Option(None, min=0, help="Steps without a better dev score"),
+    tok2vec: Path = typer.Option(Places.tok2vec, help="Output of spacy pretrain (model0.bin)"),
+    runs: Path = typer.Option(Places.runs, help="Output folder of the results"),
+    max_steps: Optional[int] = typer.Option(None, min=0, help="Maximum steps; 0: no limit"),
+    max_minutes: Optional[float] = typer.Option(
+        None, min=0.0, help="Processor minutes; 0: no limit"
+    ),
+    patience: Optional[int] = typer.Option(
+        None, min=0, help="Stop after these steps without a better dev score"
+    ),
     eval_frequency: Optional[int] = typer.Option(None, min=1, help="Steps between evaluations"),
-    force: bool = typer.Option(False, "--force", help="Repeat a run that has been done"),
-    gpu_id: int = typer.Option(-1, help="Number of the GPU; -1 is the processor"),
+    force: bool = typer.Option(False, "--force", help="Repeat the trial if it has a result"),
+    gpu_id: int = typer.Option(-1, help="GPU to use; -1 for the CPU"),
 ) -> None:
-    """Train once and write a line of RUNS/EXPERIMENT.jsonl.
+    """Run a trial, and write its scores to RUNS/EXPERIMENT.jsonl.
 
-    What is there already, with the same settings, data and language model, is not repeated.
+    If there is a result with the same settings, data and language model, it is used.
     """
     given = {
         "max_steps": max_steps,
@@ -347,7 +378,7 @@ def main(
 
 
 def headline(trial: Trial, result: dict[str, Any]) -> str:
-    """RETURNS (str): The scores that matter, on test and dev."""
+    """Return a line with the main scores on test and dev data."""
     names = SCORES[trial.task]
     return ", ".join(
         f"{name} {100 * result['scores'][name]:.2f} (dev {100 * result['dev_scores'][name]:.2f})"

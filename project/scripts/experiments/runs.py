@@ -1,6 +1,8 @@
-"""This module reads and writes runs and their figures: a folder has a file an experiment,
-`EXPERIMENT.jsonl`, with a line a run. Files of one run or a list of runs, `*.json`, as they were
-written once, are still read."""
+"""Storage of runs: trained or probed systems and their scores.
+
+A folder contains one file per experiment, `EXPERIMENT.jsonl`, with one line per run. Older `*.json`
+files with one run or a list of runs can still be read.
+"""
 
 import json
 import re
@@ -14,7 +16,7 @@ from wasabi import msg
 
 from spacy_elmo.files import atomic_write
 
-RUNS = {"full": Path("metrics/runs"), "quick": Path("metrics/quick")}  # by plan
+RUNS = {"full": Path("metrics/runs"), "quick": Path("metrics/quick")}  # Folder of each plan.
 
 Experiment = Literal[
     "ner",
@@ -42,34 +44,34 @@ Experiment = Literal[
 
 
 class Mix(BaseModel):
-    """What a component learned: the layers' weights, which sum to 1, and gamma."""
+    """Layer mix that a component learned: weights of the layers (sum 1), and the factor gamma."""
 
     weights: list[float]
     gamma: float
 
 
 class Run(BaseModel):
-    """One run and its figures.
+    """One trained or probed system and its scores.
 
-    experiment (str): What it was made for.
-    data (str): The corpus, as "wnut17".
-    variant (str): What is compared: "tok2vec", "elmo", ...; of a probe, what it read.
-    seed (int): The seed.
-    task (str): What was asked, where an experiment asks several things of one corpus: "tag".
-    share (float): The part of the training data, from 0 to 1.
-    scores (Dict[str, float]): On the test data, from 0 to 1.
-    dev_scores (Dict[str, float]): On the development data.
-    seconds (Optional[float]): How long it took.
-    epochs (Optional[float]): How long it trained.
-    counts (List[Dict[str, List[float]]]): Of coreference, for each test document what its
-        scores are made of, by metric; see `spacy_elmo.tasks.coref.scorer.ClusterCounts`.
+    experiment (str): The experiment.
+    data (str): The corpus, for example "wnut17".
+    variant (str): The system that is compared: "tok2vec", "elmo", ...; in a probe, its input.
+    seed (int): The random seed.
+    task (str): The task, such as "tag", if an experiment has several tasks on one corpus.
+    share (float): Share of the training data, from 0 to 1.
+    scores (Dict[str, float]): Scores on the test data, from 0 to 1.
+    dev_scores (Dict[str, float]): Scores on the dev data, from 0 to 1.
+    seconds (Optional[float]): Duration.
+    epochs (Optional[float]): Number of epochs of the training.
+    counts (List[Dict[str, List[float]]]): For coreference: the counts of each test document, by
+        metric; see `spacy_elmo.tasks.coref.scorer.ClusterCounts`.
     history (List[Tuple[int, float]]): Step and dev score of each evaluation in training.
     robustness (List[Dict[str, Any]]): Test scores on damaged words: "damage" (the kind), "rate"
         (share of the words, from 0 to 1) and "score".
-    mixes (Dict[str, List[Mix]]): The layer mixes by component, that at the input first.
-    model (dict): The language model: checksum, perplexity.
-    settings (str): A checksum of all that the figures depend on; equal runs of two experiments
-        have the same.
+    mixes (Dict[str, List[Mix]]): The layer mixes by component; the mix at the input comes first.
+    model (dict): Checksum and perplexity of the language model.
+    settings (str): Checksum of everything that the scores depend on. Equal runs of two
+        experiments have the same checksum.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -93,34 +95,36 @@ class Run(BaseModel):
 
     @property
     def name(self) -> str:
-        """What tells a run from all others, fit for a file."""
+        """Unique name of the run, which can be a file name."""
         parts = (self.experiment, self.data, self.task, self.variant, f"{self.share:g}", self.seed)
         return "-".join(re.sub(r"[\s/]+", "_", str(part)) for part in parts if part != "")
 
     @property
     def line(self) -> str:
-        """The run as a line of JSON, without what was never set."""
+        """JSON of the run, in one line, without fields that were never set."""
         return json.dumps(self.model_dump(mode="json", exclude_unset=True), ensure_ascii=False)
 
 
 def folder_of(plan: str, runs: Optional[Path] = None) -> Path:
-    """Find the folder of a plan's results, or end the script: there is no such plan.
+    """Return the folder of a plan's results; exit if there is no such plan.
 
-    plan (str): The plan.
-    runs (Optional[Path]): A folder in place of its own.
+    plan (str): The plan: "full" or "quick".
+    runs (Optional[Path]): A folder that replaces the default.
     RETURNS (Path): The folder.
     """
     if plan not in RUNS:
-        msg.fail(f"No plan '{plan}': expected one of {', '.join(RUNS)}", exits=1)
+        msg.fail(f"Unknown plan '{plan}'. Use one of {', '.join(RUNS)}", exits=1)
     return runs or RUNS[plan]
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Read all runs of a folder. A line of a .jsonl file takes the place of a .json file's run.
+    """Read all runs of a folder.
 
-    folder (Path): The folder, which need not be there.
-    RETURNS (List[Run]): The runs in the order of the files' names, and of the lines.
-    RAISES (ValueError): A file holds something else, or two of a kind hold the same run.
+    If a .jsonl file and a .json file contain the same run, the .jsonl file is used.
+
+    folder (Path): The folder. It may be missing.
+    RETURNS (List[Run]): The runs, sorted by file name, then by line.
+    RAISES (ValueError): A line is not a run, or two files with the same suffix contain a run.
     """
     runs = _without_repeats(_read_lines, folder.glob("*.jsonl"))
     older = _without_repeats(_read_whole, folder.glob("*.json"))
@@ -130,13 +134,15 @@ def read_runs(folder: Path) -> list[Run]:
 def write_runs(
     runs: Iterable[Run], folder: Path, outdated: Callable[[Run], bool] = lambda run: False
 ) -> None:
-    """Add runs to their experiments' files, each in the place of the line that the same run has.
-    Processes that write at the same time wait for each other; a file is whole, or as it was.
+    """Add runs to the files of their experiments.
+
+    A run replaces an earlier run with the same name. Processes that write at the same time wait for
+    each other. After an error, a file is as before.
 
     runs (Iterable[Run]): The runs.
-    folder (Path): The folder, made if need be.
-    outdated (Callable): Which of the earlier runs of these experiments are to go.
-    RAISES (ValueError): A file holds something else than runs.
+    folder (Path): The folder. It is created if necessary.
+    outdated (Callable): Returns whether an earlier run of these experiments must be deleted.
+    RAISES (ValueError): A line of a file is not a run.
     """
     runs = list(runs)
     folder.mkdir(parents=True, exist_ok=True)
@@ -154,20 +160,20 @@ def write_runs(
 def _without_repeats(
     read: Callable[[Path], Iterator[tuple[str, Run]]], paths: Iterable[Path]
 ) -> dict[str, Run]:
-    """The runs of all these files by their names."""
+    """Return the runs of all files by name; raise an error if a run occurs twice."""
     runs: dict[str, Run] = {}
     found: dict[str, str] = {}
     for path in sorted(paths):
         for place, run in read(path):
             if run.name in found:
-                raise ValueError(f"{place} and {found[run.name]} both hold the run {run.name}")
+                raise ValueError(f"{place} and {found[run.name]} both contain the run {run.name}")
             found[run.name] = place
             runs[run.name] = run
     return runs
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, Run]]:
-    """Each run of a .jsonl file and its place."""
+    """Yield the place (file and line) and each run of a .jsonl file."""
     for number, line in enumerate(path.read_text("utf8").split("\n"), 1):
         if line.strip():
             place = f"{path}:{number}"
@@ -175,7 +181,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, Run]]:
 
 
 def _read_whole(path: Path) -> Iterator[tuple[str, Run]]:
-    """Each run of a .json file and its place."""
+    """Yield the path and each run of a .json file."""
     content = _load(path.read_text("utf8"), str(path))
     for record in content if isinstance(content, list) else [content]:
         yield str(path), _parse(record, str(path))

@@ -1,5 +1,4 @@
-"""This module builds the config of a trial: a plain config of configs/training/, with what the
-variant changes in it."""
+"""Config of a trial: a config of configs/training/ without ELMo, changed for the variant."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from .heads import BILSTM_DEPTH, own_settings
 from .trials import LANGUAGE_MODELS, NAMED_MODELS, TRANSFORMER, Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
-# Where the encoder is.
+# Component that contains the encoder, by task.
 COMPONENTS = {
     "ner": "ner",
     "textcat": "textcat",
@@ -30,11 +29,12 @@ COMPONENTS = {
     "qa": "elmo_qa",
     "coref": "elmo_coref",
 }
-# Tasks with encoders of their own: where these take a listener at the output of the first.
+# Tasks with their own encoders: the model argument for an ELMo listener at the output of the first
+# encoder.
 OUTPUTS = {"bcn": "elmo", "textpair": "output_tok2vec", "qa": "output_tok2vec"}
-PAIRS = ("textpair", "qa")  # of two texts
+PAIRS = ("textpair", "qa")  # Tasks on two texts.
 
-# How the layers are mixed: the argument names are those of ScalarMix.
+# Arguments of ScalarMix for a number of layers, by variant.
 MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
     **dict.fromkeys(
         ("top", "taglm"), lambda n: {"initial": [0.0] * (n - 1) + [1.0], "trainable": False}
@@ -47,8 +47,8 @@ MIXES: dict[str, Callable[[int], dict[str, Any]]] = {
     "rate_10": lambda n: {"l2": 0.001, "learn_rate_factor": 10.0},
     "dropout_0.5": lambda n: {"l2": 0.001, "dropout": 0.5},
 }
-# Where ELMo stands: beside the embeddings, beside the encoder's output, between its layers, or
-# alone.
+# Places of ELMo, by variant: concatenated with the embeddings ("input") or with the output of the
+# encoder ("output"), between its layers ("between"), or instead of both ("alone").
 PLACES = {
     "tok2vec": (),
     "bilstm": (),
@@ -64,7 +64,7 @@ PLACES = {
     **dict.fromkeys((*MIXES, *LANGUAGE_MODELS, *NAMED_MODELS, TRANSFORMER), ("input",)),
     "taglm": ("between",),
 }
-STATIC = ("static", "static_input")  # beside static vectors
+STATIC = ("static", "static_input")  # Variants with static vectors.
 FINE_TUNED = {"frozen": False, "learn_rate_factor": 0.1, "features": None}
 FEATURES = {"@feature_caches": "spacy-elmo.memory.v1", "dtype": "float16"}
 Block = dict[str, Any]
@@ -72,8 +72,15 @@ Block = dict[str, Any]
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A language model on disk: its path, the config of its sizes, how many layers of which width
-    it has, by which checksum it is known, and its held-out perplexity, if it says."""
+    """Language model on disk.
+
+    weights (str): Path or name of the weights.
+    sizes (dict): Config block of the sizes.
+    n_layers (int): Number of layers, including the token layer.
+    width (int): Width of a layer.
+    checksum (str): Checksum of the weights.
+    perplexity (Optional[float]): Held-out perplexity, if the weights record it.
+    """
 
     weights: Union[str, Block]
     sizes: Block
@@ -85,8 +92,12 @@ class LanguageModel:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a trial begins with, as far as it needs it: a language model, static vectors (a
-    pipeline's folder), a `tok2vec` that `spacy pretrain` wrote."""
+    """Pretrained inputs of a trial; None if the trial does not need one.
+
+    model (Optional[LanguageModel]): The language model.
+    vectors (Optional[Path]): Folder of a pipeline with static vectors.
+    tok2vec (Optional[Path]): Weights written by `spacy pretrain`.
+    """
 
     model: Optional[LanguageModel] = None
     vectors: Optional[Path] = None
@@ -97,9 +108,18 @@ class Inputs:
 def read_share(
     path: Path, share: float, seed: int, gold_preproc: bool = False, reader: str = CORPUS
 ) -> Callable[[Language], Iterator[Example]]:
-    """Read a share of the examples of a .spacy file, by spaCy's reader or another. The shares of a
-    seed are nested: each is a part of every larger one. The file is read once: spaCy asks several
-    times, and each epoch again."""
+    """Create a corpus with a share of the examples of a file.
+
+    With the same seed, a larger share contains every smaller share. The file is read once, because
+    spaCy calls a corpus several times and again in each epoch.
+
+    path (Path): The file.
+    share (float): Share of the examples, above 0 and at most 1.
+    seed (int): Random seed of the choice.
+    gold_preproc (bool): Argument of spaCy's reader.
+    reader (str): Name of the reader in the registry.
+    RETURNS (Callable): The corpus: a function from `nlp` to examples.
+    """
     corpus = open_corpus(path, {"@readers": reader, "gold_preproc": gold_preproc})
     chosen: list[Example] = []
 
@@ -113,7 +133,7 @@ def read_share(
 
 
 def choose(n_examples: int, share: float, seed: int) -> list[int]:
-    """RETURNS (List[int]): The chosen examples' numbers, at least one, in order."""
+    """Return the numbers of the chosen examples in ascending order, at least one."""
     order = Random(seed).sample(range(n_examples), n_examples)
     return sorted(order[: max(1, round(share * n_examples))])
 
@@ -123,13 +143,13 @@ def build_config(
 ) -> Config:
     """Build the config of a trial.
 
-    trial (Trial): What is trained.
-    train (Path): The training data, of which the trial may take a share.
-    dev (Path): The data that choose the best model.
-    inputs (Inputs): What it begins with.
-    limits (dict): When training ends, where that is otherwise than in the config of the task:
-        some of "max_steps", "patience" and "eval_frequency".
-    RETURNS (Config): For `spacy.training.initialize.init_nlp`.
+    trial (Trial): The trial.
+    train (Path): All training data. The config selects the trial's share of them.
+    dev (Path): The dev data.
+    inputs (Inputs): Pretrained inputs.
+    limits (dict): Limits that replace those in the task's config: some of "max_steps", "patience"
+        and "eval_frequency".
+    RETURNS (Config): A config for `spacy.training.initialize.init_nlp`.
     """
     config = Config().from_disk(CONFIGS / f"{trial.task}.cfg", interpolate=False)
     config["training"] |= limits
@@ -158,7 +178,7 @@ def build_config(
 
 
 def pretraining_block() -> Block:
-    """RETURNS (dict): spaCy's defaults for `spacy pretrain` of the component `tok2vec`."""
+    """Return spaCy's default section `[pretraining]`, with one epoch."""
     block: Block = Config().from_disk(DEFAULT_CONFIG_PRETRAIN_PATH)["pretraining"]
     return {**block, "max_epochs": 1}
 
@@ -166,15 +186,15 @@ def pretraining_block() -> Block:
 def _components(
     trial: Trial, plain: Block, dropout: float, model: Optional[LanguageModel]
 ) -> Block:
-    """The components of a plain config with another encoder, behind an `elmo` pipe if need be."""
+    """Return a config's components with the trial's encoder; `elmo` is the first if needed."""
     components = dict(plain)
     own = components[COMPONENTS[trial.task]]["model"]
-    if trial.variant == "elmo" and trial.task == "tagger":  # each component listens for itself
+    if trial.variant == "elmo" and trial.task == "tagger":  # One listener per component.
         assert model is not None
         del components["tok2vec"]
         for component in components.values():
             component["model"]["tok2vec"] = _listener(trial, model)
-    elif trial.variant == "pretrained":  # as `spacy pretrain` wants it, apart
+    elif trial.variant == "pretrained":  # `spacy pretrain` needs a component for it.
         width = own["tok2vec"]["encode"]["width"]
         tok2vec = {"factory": "tok2vec", "model": own["tok2vec"]}
         own["tok2vec"] = {"@architectures": "spacy.Tok2VecListener.v1", "width": width}
@@ -183,26 +203,26 @@ def _components(
         components["tok2vec"]["model"] = _tok2vec(trial, own, dropout, model)
     elif "encode" in own["tok2vec"]:
         own["tok2vec"] = _tok2vec(trial, own["tok2vec"], dropout, model)
-    else:  # which has encoders of its own
+    else:  # The task has its own encoders.
         own["tok2vec"] = _embed(trial, own["tok2vec"], model)
-        if model is not None and "output" in PLACES[trial.variant]:  # of their first layer
+        if model is not None and "output" in PLACES[trial.variant]:  # Output of the first encoder.
             own[OUTPUTS[trial.task]] = _listener(trial, model)
     if trial.task == "coref":
         components["elmo_coref"]["singletons"] = trial.data == "litbank_coref"
-        if trial.data == "ontogum_coref":  # whose mentions are longer: 4 % have more than 10 tokens
+        if trial.data == "ontogum_coref":  # 4 % of its mentions have more than 10 tokens.
             own["max_span_width"] = 20
     if model is None:
         return components
     elmo = _elmo(model)
     if trial.variant == "fine_tuned":
         elmo |= FINE_TUNED
-    if trial.task in PAIRS:  # these corpora are large
+    if trial.task in PAIRS:  # These corpora are large.
         elmo["features"] = {**FEATURES, "size": 4096.0}
     return {"elmo": elmo, **components}
 
 
 def _elmo(model: LanguageModel) -> Block:
-    """The pipe, which keeps the layers of a sentence for the next epochs."""
+    """Return the config block of the `elmo` pipe."""
     return {
         "factory": "elmo",
         "weights": model.weights,
@@ -212,7 +232,7 @@ def _elmo(model: LanguageModel) -> Block:
 
 
 def _tok2vec(trial: Trial, plain: Block, dropout: float, model: Optional[LanguageModel]) -> Block:
-    """Another encoder in place of a plain one, an embedding and an encoder of one width."""
+    """Return the trial's variant of a `tok2vec` that has an embedding and an encoder."""
     places = PLACES[trial.variant]
     if model is not None and places == ("alone",):
         return _listener(trial, model)
@@ -231,7 +251,7 @@ def _tok2vec(trial: Trial, plain: Block, dropout: float, model: Optional[Languag
             "@architectures": "spacy.TorchBiLSTMEncoder.v1",
             "width": width,
             "depth": BILSTM_DEPTH,
-            "dropout": 0.0,  # that of the training is enough: more lowers dev F
+            "dropout": 0.0,  # Dropout in addition to the training's lowers dev F.
         }
     if model is not None and "output" in places:
         return {
@@ -245,8 +265,11 @@ def _tok2vec(trial: Trial, plain: Block, dropout: float, model: Optional[Languag
 def _embed(
     trial: Trial, plain: Block, model: Optional[LanguageModel], width: Optional[int] = None
 ) -> Block:
-    """x, or `[x ; ELMo]`, brought to a width only where the encoder asks for one: the tasks'
-    own encoders learn faster from the vectors as they are."""
+    """Return the trial's embedding: `x`, or `[x ; ELMo]` for ELMo at the input.
+
+    width (Optional[int]): Width to project to, if the encoder requires one. The tasks' own encoders
+        learn faster without a projection.
+    """
     embed = {**plain, "include_static_vectors": trial.variant in STATIC}
     if model is not None and "input" in PLACES[trial.variant]:
         return {

@@ -1,5 +1,4 @@
-"""This module says what is run in the experiments: one `Trial` is one training, the plans are lists
-of them."""
+"""Experiments and plans. A `Trial` is one training; a plan is a list of trials."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,9 +27,9 @@ SCORES = {
     "qa": ("qa_f1", "qa_exact"),
     "coref": ("coref_f",),
 }
-# Components of their own for data that another task has, too: by experiment, or by variant.
+# Task of an experiment or a variant, if it is not the task of the corpus (`TASKS`).
 MODELS = {"crf": "crf", "bcn": "bcn", "crf_input": "crf", "taglm": "crf"}
-# Variants with a language model of their own, a folder of that name; ELMo stands at the input.
+# Variants with their own language model, in a folder of that name. ELMo is at the input.
 LANGUAGE_MODELS = (
     *("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),
     *("two_hours", "domain", "de_historical", "newspapers"),
@@ -51,7 +50,7 @@ VARIANTS = (
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 Rows = tuple[tuple[str, ...], tuple[str, ...]]
-# Corpora and variants of each table: first what ELMo gains, then the rest.
+# Corpora and variants of each experiment: GAINS measures the gain by ELMo, DETAILS the rest.
 GAINS: dict[str, Rows] = {
     "ner": (
         ("wnut17", "uner_ewt"),
@@ -96,11 +95,11 @@ SEEDS = (0, 1, 2)
 class Trial:
     """One training.
 
-    experiment (str): Which table or figure it is for.
-    data (str): A key of `TASKS`.
-    variant (str): What the component's `tok2vec` is; see trial_config.py.
-    seed (int): Of weights, dropout, order and choice of the training sentences.
-    share (float): How much of the training sentences there are.
+    experiment (str): The experiment, a key of `ROWS`.
+    data (str): The corpus, a key of `TASKS`.
+    variant (str): Variant of the component's encoder; see trial_config.py.
+    seed (int): Random seed of weights, dropout, order and choice of the training sentences.
+    share (float): Share of the training sentences.
     """
 
     experiment: str
@@ -111,20 +110,20 @@ class Trial:
 
     @property
     def task(self) -> str:
-        """RETURNS (str): A key of `SCORES`."""
+        """The task, a key of `SCORES`."""
         own = MODELS.get(self.experiment) or MODELS.get(self.variant)
         return own or TASKS[self.data]
 
     @property
     def name(self) -> str:
-        """RETURNS (str): By which its files are called."""
+        """Name of the trial and of its log file."""
         return f"{self.experiment}-{self.data}-{self.variant}-{self.share:g}-{self.seed}"
 
 
 def check_trial(trial: Trial) -> None:
-    """Check what a user typed.
+    """Raise an error if a trial is not valid.
 
-    RAISES (ValueError): No such experiment, data or variant, or a share that is none.
+    RAISES (ValueError): The experiment, corpus, variant or share is not valid.
     """
     for what, name, known in (
         ("experiment", trial.experiment, EXPERIMENTS),
@@ -132,14 +131,17 @@ def check_trial(trial: Trial) -> None:
         ("variant", trial.variant, VARIANTS),
     ):
         if name not in known:
-            raise ValueError(f"no {what} '{name}': expected one of {', '.join(known)}")
+            raise ValueError(f"unknown {what} '{name}'. Use one of {', '.join(known)}")
     if not 0.0 < trial.share <= 1.0:
         raise ValueError(f"share must be above 0 and at most 1, got {trial.share}")
 
 
 def full_plan() -> list[Trial]:
-    """RETURNS (List[Trial]): All experiments: first the tables of what ELMo gains, then the
-    rest, and in both all with one seed before the next."""
+    """Return the trials of all experiments, the most important first.
+
+    The experiments of `GAINS` come before those of `DETAILS`. Within both, all trials with one
+    seed come before the next seed.
+    """
     return [
         trial
         for experiments in (GAINS, DETAILS)
@@ -150,8 +152,10 @@ def full_plan() -> list[Trial]:
 
 
 def quick_plan() -> list[Trial]:
-    """RETURNS (List[Trial]): Every experiment with one seed, a tenth of the training sentences
-    and, where that is compared, a hundredth."""
+    """Return the trials of all experiments with one seed and 10 % of the training sentences.
+
+    "sample_efficiency" also has trials with 1 %.
+    """
     return [
         trial if trial.share == 0.01 else replace(trial, share=0.1)
         for experiment in EXPERIMENTS
@@ -164,12 +168,12 @@ PLANS = {"full": full_plan, "quick": quick_plan}
 
 
 def trials(experiment: str, seed: int) -> Iterator[Trial]:
-    """Yield the runs of an experiment with one seed.
+    """Yield the trials of an experiment with one seed.
 
     RAISES (ValueError): There is no such experiment.
     """
     if experiment not in ROWS:
-        raise ValueError(f"no experiment '{experiment}': expected one of {', '.join(EXPERIMENTS)}")
+        raise ValueError(f"unknown experiment '{experiment}'. Use one of {', '.join(EXPERIMENTS)}")
     corpora, variants = ROWS[experiment]
     for data in corpora:
         for share in _shares(experiment, data):
@@ -178,8 +182,8 @@ def trials(experiment: str, seed: int) -> Iterator[Trial]:
 
 
 def _shares(experiment: str, data: str) -> list[float]:
-    """The shares of the training data, the largest first."""
+    """Return the shares of the training data, in descending order."""
     if experiment != "sample_efficiency":
         return [1.0]
-    # The tagger needs no half: that one is for what NER is to reach with a tenth.
+    # Only NER has 0.5: the score that it should reach with 0.1 and ELMo.
     return sorted((*SHARES, 0.5) if data == "uner_ewt" else SHARES, reverse=True)

@@ -1,1 +1,1 @@
-"""These scripts make tables and pictures of the runs' figures."""
+"""Tables and pictures of the results."""

@@ -1,4 +1,4 @@
-"""This script draws the learning curve of a pretraining run."""
+"""Learning curve of a pretraining run."""
 
 from pathlib import Path
 
@@ -10,13 +10,15 @@ from .plotting import looks, picture, ticker
 
 
 def draw_learning_curve(metrics: Path, output: Path) -> None:
-    """Draw held-out perplexity over the tokens seen.
+    """Draw held-out perplexity over the number of tokens read.
 
-    RAISES (ValueError): There is no evaluation in the file.
+    metrics (Path): metrics.jsonl of the run.
+    output (Path): The picture.
+    RAISES (ValueError): The file contains no evaluation.
     """
     records = [record for record in srsly.read_jsonl(metrics) if record["perplexity"]["mean"]]
     if not records:
-        raise ValueError(f"{metrics} holds no evaluation")
+        raise ValueError(f"{metrics} contains no evaluation")
     tokens = [record["tokens"] for record in records]
     last = records[-1]
     with picture(output, 7, 4) as figure:
@@ -49,7 +51,7 @@ def main(
     metrics: Path = typer.Argument(..., help="metrics.jsonl of a run", exists=True),
     output: Path = typer.Argument(..., help="Picture to write: .svg, .png or .pdf"),
 ) -> None:
-    """Draw held-out perplexity over the tokens seen."""
+    """Draw held-out perplexity over the number of tokens read."""
     try:
         draw_learning_curve(metrics, output)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""This script draws all pictures of the project's results, from the files in metrics/."""
+"""Pictures of the project's results, drawn from the runs in metrics/."""
 
 import math
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ from .results import (
     summary,
 )
 
-FIXED = ("average", "top", "layer_0", "layer_1")  # mixes that learn nothing
-PLAIN = ("ner", "textcat", "tagger")  # whose corpus says what the task is
-MIXED = ("average", "concat")  # what else than layers a probe reads
+FIXED = ("average", "top", "layer_0", "layer_1")  # Variants with fixed layer weights.
+PLAIN = ("ner", "textcat", "tagger")  # Titles of these experiments are only the corpus.
+MIXED = ("average", "concat")  # Inputs of a probe that combine the layers.
 
 
 def draw_sample_efficiency(runs: list[Run], output: Path) -> None:
-    """The score over the share of the training data, a panel a corpus (figure 1 of the paper)."""
+    """Draw the score over the share of training data, one panel per corpus (paper: figure 1)."""
     panels = group(runs, "data")
     with picture(output, 1 + 4 * len(panels), 3.6) as figure:
         all_axes = figure.subplots(1, len(panels), squeeze=False).flat
@@ -54,15 +54,17 @@ def draw_sample_efficiency(runs: list[Run], output: Path) -> None:
 
 
 def draw_updates(runs: list[Run], output: Path) -> None:
-    """The dev score over the steps of training without and with ELMo, a panel a corpus, a line a
-    seed (section 5.4 of the paper)."""
+    """Draw the dev score over the training steps, without and with ELMo (paper: section 5.4).
+
+    There is one panel per corpus and one line per seed.
+    """
     panels = [
         both
         for both in compared(runs)
         if all(any(run.history for run in found) for found in both.pair)
     ]
     if not panels:
-        msg.info("updates: no corpus has histories both without ELMo and with it")
+        msg.info("updates: no corpus has runs with a history both without and with ELMo")
         return
     n_columns = min(len(panels), 3)
     n_rows = -(-len(panels) // n_columns)
@@ -100,7 +102,7 @@ def draw_robustness(runs: list[Run], output: Path) -> None:
 
 
 def draw_layer_weights(runs: list[Run], output: Path) -> None:
-    """The weights of the layers that each component learned (figure 2 of the paper)."""
+    """Draw the layer weights that each component learned (paper: figure 2)."""
     bars = _learned_weights(runs)
     n_layers = max(len(weights) for bar in bars.values() for weights in bar)
     height = 0.8 / n_layers
@@ -130,8 +132,10 @@ def draw_layer_weights(runs: list[Run], output: Path) -> None:
 
 
 def draw_layer_probes(runs: list[Run], output: Path) -> None:
-    """What can be read from each layer (tables 5 and 6 of the paper), a panel a task; the senses
-    of a corpus are one, with a line a method."""
+    """Draw the probe scores of each layer, one panel per task (paper: tables 5 and 6).
+
+    Each corpus of senses has one panel, with one line per method.
+    """
     panels = {
         **group([run for run in runs if run.experiment == "probe"], "task", "data"),
         **{
@@ -153,8 +157,11 @@ def draw_layer_probes(runs: list[Run], output: Path) -> None:
 
 
 def _draw_probe(axes: Axes, runs: list[Run]) -> None:
-    """A line a method over the layers, and apart from it what is mixed of them. Of what reads no
-    layer the best, as a level line."""
+    """Draw the panel of a probe.
+
+    A line per method shows the scores of the layers; separate points show the mixes. A horizontal
+    line shows the best baseline that reads no layer.
+    """
     score = shown_scores(runs)[0]
     layers = sorted({run.variant for run in runs if run.variant.startswith("layer ")})
     mixed = [name for name in MIXED if any(run.variant == name for run in runs)]
@@ -180,7 +187,7 @@ def _draw_probe(axes: Axes, runs: list[Run]) -> None:
 
 
 def _points(runs: list[Run], field: str, score: str) -> dict[Any, Summary]:
-    """Mean and spread of a score by the values of a field."""
+    """Summarize a score for each value of a field."""
     found = {value: summarize(at, score) for (value,), at in group(runs, field).items()}
     return {value: one for value, one in found.items() if one}
 
@@ -188,14 +195,14 @@ def _points(runs: list[Run], field: str, score: str) -> dict[Any, Summary]:
 def _draw_line(
     axes: Axes, points: Mapping[float, Summary], label: Optional[str], look: dict[str, Any]
 ) -> None:
-    """The means and, where there are several runs, their standard deviations."""
+    """Draw a line of means, with standard deviations where there are several runs."""
     spread = [one.deviation or 0.0 for one in points.values()]
     means = [one.mean for one in points.values()]
     axes.errorbar(list(points), means, yerr=spread, capsize=2, label=label, **look)
 
 
 def _learned_weights(runs: list[Run]) -> dict[str, list[list[float]]]:
-    """The weights of each mix, by its name and one a seed."""
+    """Return the layer weights of each mix by title, with one list per seed."""
     bars: dict[str, list[list[float]]] = {}
     for run in distinct(runs):
         for component, mixes in run.mixes.items():
@@ -237,10 +244,10 @@ PICTURES = {
 
 
 def main(
-    metrics: Path = typer.Argument(..., help="Folder of the pictures; runs/ in it has the figures"),
+    metrics: Path = typer.Argument(..., help="Output folder; its subfolder runs/ is read"),
     learning_curve: Optional[Path] = typer.Option(None, help="metrics.jsonl of a pretraining run"),
 ) -> None:
-    """Draw what there are figures for."""
+    """Draw all pictures for which there are results."""
     try:
         runs = load(metrics / "runs")
         if learning_curve is not None:
@@ -250,7 +257,7 @@ def main(
             if found:
                 draw(found, metrics / f"{name}.svg")
             else:
-                msg.info(f"{name}: no figures in {metrics / 'runs'}")
+                msg.info(f"{name}: no results in {metrics / 'runs'}")
     except (ValueError, OSError) as error:
         msg.fail(str(error), exits=1)
 

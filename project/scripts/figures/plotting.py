@@ -1,5 +1,8 @@
-"""This module sets how the pictures look: on white, on a dark page, and in print, where colors are
-grays. Drawn again from the same figures a picture is the same, byte for byte."""
+"""Look of the pictures.
+
+They must be readable on white, on a dark page and in gray print. The same data give the same file,
+byte for byte.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +13,18 @@ from typing import Any, NamedTuple
 
 from wasabi import msg
 
-try:  # all of matplotlib that the scripts need: one place says that it is missing
+try:  # Other scripts import matplotlib from here, so that only this message is needed.
     import matplotlib
     from matplotlib import ticker
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ImportError:
-    msg.fail("matplotlib draws the pictures: pip install 'spacy-elmo[analysis]'", exits=1)
+    msg.fail("matplotlib is not installed: pip install 'spacy-elmo[analysis]'", exits=1)
 
-# Each has a contrast of at least 4 to white and to a page of #0d1117.
+# Each color has a contrast of at least 4 to white and to the dark background #0d1117.
 TEXT = "#787878"
 COLORS = ("#1f83c4", "#c8550a", "#0b8f68", "#a558a0", "#a07800")
-# Without colors these tell the lines and bars from each other.
+# These distinguish lines and bars without colors.
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v")
 HATCHES = ("", "///", "..", "xx", "--")
@@ -36,7 +39,7 @@ STYLE = {
     "grid.alpha": 0.3,
     "lines.markersize": 4,
     "hatch.linewidth": 0.6,
-    "svg.hashsalt": "spacy-elmo",  # otherwise ids are drawn anew
+    "svg.hashsalt": "spacy-elmo",  # Without it, the ids in the file are random.
 }
 WITHOUT_DATE = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
 
@@ -44,7 +47,7 @@ __all__ = ["TEXT", "Axes", "looks", "picture", "ticker"]
 
 
 class Look(NamedTuple):
-    """Color, line, marker and hatch of one line or bar."""
+    """Color, line style, marker and hatch of one line or bar."""
 
     color: str
     line: Any
@@ -53,24 +56,30 @@ class Look(NamedTuple):
 
     @property
     def of_line(self) -> dict[str, Any]:
-        """The arguments of a plotted line."""
+        """Arguments of `Axes.plot`."""
         return {"color": self.color, "linestyle": self.line, "marker": self.marker}
 
     @property
     def of_bar(self) -> dict[str, Any]:
-        """The arguments of a bar."""
+        """Arguments of `Axes.bar`."""
         face = (self.color, 0.35)
         return {"facecolor": face, "edgecolor": self.color, "hatch": self.hatch}
 
 
 def looks() -> Iterator[Look]:
-    """One look after the other, without end."""
+    """Return an endless iterator over the looks."""
     return cycle(Look(*look) for look in zip(COLORS, LINES, MARKERS, HATCHES))
 
 
 @contextmanager
 def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """A figure to draw in (width and height in inches), written at the end: .svg, .png or .pdf."""
+    """Create a figure for a `with` block, and write it to a file at the end of the block.
+
+    path (Path): The file: .svg, .png or .pdf.
+    width (float): Width in inches.
+    height (float): Height in inches.
+    YIELDS (Figure): The figure.
+    """
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure

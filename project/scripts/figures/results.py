@@ -1,4 +1,4 @@
-"""This module puts the figures of the project's runs together, and knows how they are called."""
+"""Summaries of the runs' scores, and the names that tables and pictures show."""
 
 import statistics
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional
 from ..experiments.runs import Run, read_runs
 from ..experiments.trials import GAINS, MODELS
 
-# The scores that are shown, the first that there is as the one that counts.
+# Names of the scores to show. The first one that a run has is its main score.
 SCORES = {
     "ents_f": "entity F",
     "ents_p": "precision",
@@ -75,11 +75,11 @@ NAMES = {
     "lambda_1": "learned, lambda 1",
     "rate_10": "learned, rate times 10",
 }
-COMPARED = ("tok2vec", "input")  # without ELMo and with it
+COMPARED = ("tok2vec", "input")  # Variants without and with ELMo.
 
 
 class Summary(NamedTuple):
-    """mean, sample standard deviation (None of a single run), number of runs."""
+    """Mean, sample standard deviation (None for a single run) and number of runs."""
 
     mean: float
     deviation: Optional[float]
@@ -87,9 +87,9 @@ class Summary(NamedTuple):
 
 
 def load(folder: Path) -> list[Run]:
-    """Read all runs of a folder, in the order of NAMES, and what is not there as in the files.
+    """Read all runs of a folder, sorted by corpus and variant in the order of `NAMES`.
 
-    RAISES (ValueError): A file holds no run, or two of a kind hold the same one.
+    RAISES (ValueError): See `read_runs`.
     """
     order = {name: place for place, name in enumerate(NAMES)}
     return sorted(
@@ -99,7 +99,7 @@ def load(folder: Path) -> list[Run]:
 
 
 def group(runs: Iterable[Run], *names: str) -> dict[tuple, list[Run]]:
-    """The runs by these fields, in order of their first run."""
+    """Group runs by the values of these fields, in the order of the first run of each group."""
     groups: dict[tuple, list[Run]] = {}
     for run in runs:
         groups.setdefault(tuple(getattr(run, name) for name in names), []).append(run)
@@ -107,7 +107,7 @@ def group(runs: Iterable[Run], *names: str) -> dict[tuple, list[Run]]:
 
 
 def distinct(runs: Iterable[Run]) -> list[Run]:
-    """The runs without those that repeat an earlier one's figures for a further experiment."""
+    """Return the runs without copies of an earlier run for another experiment."""
     found: dict[str, Run] = {}
     for run in runs:
         found.setdefault(run.settings or run.name, run)
@@ -115,7 +115,12 @@ def distinct(runs: Iterable[Run]) -> list[Run]:
 
 
 class Compared(NamedTuple):
-    """An experiment on a corpus: its runs without ELMo, and those with it."""
+    """Runs of an experiment on a corpus, without and with ELMo.
+
+    experiment (str): The experiment.
+    data (str): The corpus.
+    pair (Tuple[List[Run], List[Run]]): The runs without ELMo, and the runs with ELMo.
+    """
 
     experiment: str
     data: str
@@ -123,14 +128,13 @@ class Compared(NamedTuple):
 
     @property
     def name(self) -> str:
-        """RETURNS (str): That of the corpus, and that of the model if the corpus has two."""
+        """Title: the corpus, and the component if two components are compared on the corpus."""
         own = f", {spoken(self.experiment)}" if self.experiment in MODELS else ""
         return spoken(self.data) + own
 
 
 def compared(runs: Iterable[Run]) -> Iterator[Compared]:
-    """Yield each experiment and corpus that ELMo is tried on and that has runs without ELMo and
-    with it."""
+    """Yield each experiment of `GAINS` and corpus that has runs both without and with ELMo."""
     tried = [run for run in runs if run.experiment in GAINS]
     for (experiment, data), found in group(tried, "experiment", "data").items():
         variants = dict(group(found, "variant"))
@@ -140,8 +144,12 @@ def compared(runs: Iterable[Run]) -> Iterator[Compared]:
 
 
 class Updates(NamedTuple):
-    """The best dev score without ELMo, after how many steps it is reached, and after how many
-    with ELMo it is passed (None: not by every seed)."""
+    """Number of steps with which ELMo passes the best dev score without ELMo.
+
+    best (float): The best dev score without ELMo.
+    reached (float): Steps without ELMo to this score.
+    passed (Optional[float]): Steps with ELMo to a higher score; None if a seed never reaches one.
+    """
 
     best: float
     reached: float
@@ -149,7 +157,7 @@ class Updates(NamedTuple):
 
 
 def updates(without: list[Run], elmo: list[Run]) -> Optional[Updates]:
-    """Means over the seeds that both have, None where no run has kept its history."""
+    """Compute the means over the seeds that both lists have; None if no run has a history."""
     with_elmo = {run.seed: run.history for run in elmo if run.history}
     rows = []
     for run in without:
@@ -169,12 +177,12 @@ def _first_above(score: float, history: list[tuple[int, float]]) -> Optional[int
 
 
 def summarize(runs: Iterable[Run], score: str) -> Optional[Summary]:
-    """Mean and spread of a score over the runs that have it, None if none has."""
+    """Summarize a score over the runs that have it; return None if no run has it."""
     return summary([run.scores[score] for run in runs if score in run.scores])
 
 
 def summary(values: list[float]) -> Optional[Summary]:
-    """Mean and spread of some figures, None of none."""
+    """Summarize values; return None if there are none."""
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
@@ -198,18 +206,18 @@ def damage_kinds(runs: Iterable[Run]) -> list[str]:
 
 
 def shown_scores(runs: Iterable[Run]) -> list[str]:
-    """The scores that are shown, of those that the runs have."""
+    """Return the names of the runs' scores that are in `SCORES`, the main score first."""
     runs = list(runs)
     return [score for score in SCORES if any(score in run.scores for run in runs)]
 
 
 def spoken(name: str) -> str:
-    """A name for readers."""
+    """Return the name to show for a corpus, variant or experiment."""
     return NAMES.get(name, name)
 
 
 def in_percent(found: Optional[Summary]) -> str:
-    """Mean and standard deviation of a score, times 100; "-" of none."""
+    """Format mean and standard deviation of a score in percent; "-" for None."""
     if found is None:
         return "-"
     spread = "" if found.deviation is None else f" ± {100 * found.deviation:.1f}"

@@ -1,7 +1,12 @@
-"""This script writes the project's results as Markdown tables into a page, between
-`<!-- results:NAME -->` and `<!-- /results:NAME -->`. NAME is an experiment, or "gain_all": what
-ELMo gains on each corpus, or "gain": the six rows of README.md, or "six_tasks": the same for the
-paper's tasks with the paper's models, or "updates": after how many steps it is ahead."""
+"""Markdown tables of the results, written between marks in a page.
+
+The marks are `<!-- results:NAME -->` and `<!-- /results:NAME -->`. NAME is an experiment, or:
+
+* gain_all: gain by ELMo on each corpus
+* gain: the rows of gain_all that README.md shows
+* six_tasks: gain by ELMo on the paper's tasks, with the paper's models
+* updates: number of training steps to the same dev score, without and with ELMo
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -31,15 +36,15 @@ from .results import (
     updates,
 )
 
-# What stands across the top; of other experiments all scores that are shown.
+# Field whose values are the columns, by experiment. Other experiments have a column per score.
 ACROSS = {"sample_efficiency": "share", "mix": "variant", "probe": "variant"}
 HEADERS = {"senses": {"task": "method", "variant": "reads"}}
-# Tables over several experiments: those of GAINS, with the two variants of COMPARED.
+# Tables over all experiments in GAINS, with the two variants in COMPARED.
 GAIN, GAIN_ALL, SIX_TASKS, UPDATES = "gain", "gain_all", "six_tasks", "updates"
 DAMAGE = tuple(f"{experiment}_damage" for experiment in ROBUSTNESS)
-# README.md shows these only: spaCy's own components, and the task with the most text to read.
+# Experiments in README.md: spaCy's own components, and the task with the longest texts.
 IN_README = ("ner", "textcat", "tagger", "qa")
-# The paper's table 1, by experiment: the tasks, and what their models here are.
+# Rows of the paper's table 1, by experiment: the task, and the model used here.
 PAPER_TASKS = {
     "qa": ("question answering", "BiDAF and self-attention"),
     "textpair": ("entailment", "ESIM"),
@@ -48,13 +53,13 @@ PAPER_TASKS = {
     "crf": ("named entities", "biLSTM-CRF"),
     "bcn": ("sentiment", "BCN"),
 }
-# Whose language models are compared.
+# Experiments that compare language models.
 BY_MODEL = ("two_hours", "domain", "language_models")
 MARK = re.compile(r"<!-- (/?)results:(\S+) -->")
 
 
 def table_of(runs: list[Run]) -> str:
-    """The table of an experiment, and what its cells are."""
+    """Return the table of an experiment, with a line that explains the cells."""
     field = ACROSS.get(runs[0].experiment)
     table = _by_score(runs) if field is None else _by_field(runs, field)
     several = any(
@@ -65,7 +70,7 @@ def table_of(runs: list[Run]) -> str:
 
 
 def _by_score(runs: list[Run]) -> str:
-    """A row a variant, a column a score."""
+    """Return a table with one row per variant and one column per score."""
     fields = _fields(runs, "data", "task", "variant")
     scores = shown_scores(runs)
     shows_perplexity = runs[0].experiment in BY_MODEL
@@ -85,13 +90,13 @@ def _by_score(runs: list[Run]) -> str:
 
 
 def _perplexity(runs: list[Run]) -> str:
-    """Of their language model, as its training says."""
+    """Format the perplexity of the runs' language model; "-" if it is unknown."""
     found = runs[0].model.get("perplexity")
     return f"{found:.1f}" if found else "-"
 
 
 def _by_field(runs: list[Run], field: str) -> str:
-    """A column a value of the field; in the cells the score that counts."""
+    """Return a table of the main score, with one column per value of the field."""
     fields = [name for name in _fields(runs, "data", "task", "variant") if name != field]
     columns = list(dict.fromkeys(getattr(run, field) for run in runs))
     if field == "share":
@@ -107,14 +112,16 @@ def _by_field(runs: list[Run], field: str) -> str:
 
 
 def gain_table(runs: list[Run]) -> str:
-    """A row a corpus: the score that counts without ELMo and with it, the difference, and by how
-    much it makes the error smaller."""
+    """Return a table of the gain by ELMo, one row per corpus.
+
+    The columns are the main score without and with ELMo, the difference, and the error reduction.
+    """
     rows = [[found.name, *_gain(found)] for found in compared(runs)]
     return _gain_table(["data"], rows)
 
 
 def six_tasks_table(runs: list[Run]) -> Optional[str]:
-    """The paper's table 1: a row a task and corpus, in its order. None if none of them was run."""
+    """Return a table like the paper's table 1; None if none of its tasks has results."""
     order = list(PAPER_TASKS)
     tried = [found for found in compared(runs) if found.experiment in order]
     tried.sort(key=lambda found: order.index(found.experiment))
@@ -123,7 +130,7 @@ def six_tasks_table(runs: list[Run]) -> Optional[str]:
 
 
 def _gain(found: Compared) -> list[str]:
-    """The cells on the right of `_gain_table`."""
+    """Return the cells of a row of `_gain_table`, without the row's names."""
     score = shown_scores(found.pair[0])[0]
     without, elmo = (summarize(runs, score) for runs in found.pair)
     gain = elmo.mean - without.mean
@@ -139,8 +146,10 @@ def _gain_table(left: list[str], rows: list[list[str]]) -> str:
 
 
 def updates_table(runs: list[Run]) -> Optional[str]:
-    """A row a corpus: the best dev score without ELMo, after how many steps it is reached, and
-    after how many steps with ELMo it is passed (section 5.4). None without histories."""
+    """Return a table of the steps to the best dev score without ELMo (paper: section 5.4).
+
+    RETURNS (Optional[str]): The table, with one row per corpus; None if no run has a history.
+    """
     rows = []
     for both in compared(runs):
         found = updates(*both.pair)
@@ -171,7 +180,7 @@ def damage_table(runs: list[Run]) -> str:
 
 
 def tables_of(runs: list[Run]) -> dict[str, str]:
-    """All tables, by their names."""
+    """Return all tables by name."""
     tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
     several = {SIX_TASKS: six_tasks_table(runs), UPDATES: updates_table(runs)}
     found = {name: table for name, table in several.items() if table}
@@ -184,64 +193,67 @@ def tables_of(runs: list[Run]) -> dict[str, str]:
 
 
 def _fields(runs: list[Run], *names: str) -> list[str]:
-    """Those fields that any run has."""
+    """Return the names of the fields that have a value in any run."""
     return [name for name in names if any(getattr(run, name) for run in runs)]
 
 
 def _seeds(cells: Iterable[list[Run]]) -> str:
-    """How many seeds a row's cells have."""
+    """Return the number of seeds of a row's cells, or the range of these numbers."""
     numbers = sorted({len({run.seed for run in cell}) for cell in cells})
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
 
 def _table(left: Sequence[str], right: Sequence[str], rows: list[list[Any]]) -> str:
-    """Names on the left, figures on the right."""
+    """Format a Markdown table, with names on the left and numbers on the right."""
     lines = [[*left, *right], ["---"] * len(left) + ["---:"] * len(right)]
     lines += [[spoken(str(cell)) or "-" for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def fill(text: str, tables: dict[str, str]) -> str:
-    """Put tables between their marks; where there is none for a mark, all stays as it is.
+    """Write tables between their marks. Without a table, the text between the marks stays.
 
-    RAISES (ValueError): A mark is unknown, or one of a pair is missing.
+    text (str): The page.
+    tables (Dict[str, str]): The tables, by name.
+    RETURNS (str): The new page.
+    RAISES (ValueError): A mark has an unknown name, or the other mark of a pair is missing.
     """
     marks = list(MARK.finditer(text))
     known = (*get_args(Experiment), GAIN, GAIN_ALL, SIX_TASKS, UPDATES, *DAMAGE)
     for mark in marks:
         if mark[2] not in known:
             raise ValueError(
-                f"{mark[0]}: there is no such experiment; there are {', '.join(known)}"
+                f"{mark[0]}: no such experiment or table. Use one of {', '.join(known)}"
             )
     parts, done = [], 0
     for start, end in zip(marks[::2], marks[1::2]):
         if start[1] or not end[1] or start[2] != end[2]:
-            raise ValueError(f"{start[0]} is followed by {end[0]}: they are no pair")
+            raise ValueError(f"{start[0]} is followed by {end[0]}, which does not close it")
         parts.append(text[done : start.end()])
         done = start.end()
         if start[2] in tables:
             parts.append(f"\n\n{tables[start[2]]}\n\n")
             done = end.start()
     if len(marks) % 2:
-        raise ValueError(f"{marks[-1][0]} is not followed by its end")
+        raise ValueError(f"{marks[-1][0]} is not closed. Add the second mark")
     return "".join([*parts, text[done:]])
 
 
 def main(
-    pages: list[Path] = typer.Argument(..., help="Markdown files to change"),
-    metrics: Path = typer.Option(Path("metrics"), help="Folder whose runs/ has the figures"),
+    pages: list[Path] = typer.Argument(..., help="Markdown files to update"),
+    metrics: Path = typer.Option(Path("metrics"), help="Folder with the subfolder runs/"),
 ) -> None:
-    """Renew the tables of results in Markdown files."""
+    """Update the tables of results in Markdown files."""
     try:
         tables = tables_of(load(metrics / "runs"))
         for page in pages:
             if not page.is_file():
-                msg.warn(f"{page}: there is no such page")
+                msg.warn(f"{page} does not exist")
                 continue
             before = page.read_text("utf8")
             after = fill(before, tables)
             if after == before:
-                msg.info(f"{page}: nothing is new")
+                msg.info(f"{page}: no changes")
             else:
                 atomic_write(page, after)
                 msg.good(f"Wrote {page}")
