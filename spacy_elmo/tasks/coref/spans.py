@@ -44,7 +44,7 @@ class CandidateSpans:
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
     """Find all spans of up to `max_width` tokens within segments.
 
-    If segments overlap, a span belongs to the segment that keeps its first token.
+    If segments overlap, each span is found once: in the segment that keeps its first token.
 
     segments (Sequence[Segment]): The segments.
     max_width (int): Maximum number of tokens in a span.

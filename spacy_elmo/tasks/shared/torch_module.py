@@ -144,7 +144,7 @@ def make_module(place: str, **sizes: Any) -> "Module":
 
 
 def get_module_shim(model: Model) -> ModuleShim:
-    """Return the shim of a layer."""
+    """Return the ModuleShim of a layer that has exactly one shim."""
     shim = model.shims[0]
     assert isinstance(shim, ModuleShim)
     return shim

@@ -51,7 +51,7 @@ class Instance:
 
     @property
     def flags(self) -> np.ndarray:
-        """Flag of each token.
+        """Flags of the tokens: FLAGGED at the predicate, else OTHER; without predicate UNFLAGGED.
 
         *Shape:* `(n_tokens,)`
         """
@@ -172,7 +172,7 @@ def forward_flags(model: FlagLayer, X: Flagged, is_train: bool) -> tuple[Vectors
 
 
 def init_flags(model: FlagLayer, X: Flagged, Y: object = None) -> None:
-    """Initialize `ConcatFlags`. X determines the width of the input."""
+    """Initialize `ConcatFlags` for vectors of the width of X."""
     width = X[0][0].shape[1]
     model.set_dim("nI", width)
     model.set_dim("nO", width + model.get_dim("nE"))

@@ -264,7 +264,7 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def normalize(text: str) -> str:
-    """Lower-case a text, and remove punctuation, articles and extra spaces, as SQuAD's script."""
+    """Lower-case a text and remove punctuation, articles and extra spaces, like SQuAD's script."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split())
 
 
