@@ -39,7 +39,8 @@ CHUNK_BATCHES = 4  # Batches per group. Sequences are sorted by length within a 
 class GroupEmbedder:
     """Embedder that processes entries group by group. Vectors depend only on the groups so far.
 
-    The new tokens of each group are encoded together, in order of appearance.
+    The context-free vectors of a group's new tokens are computed in one batch, in order of
+    appearance.
 
     pipe (Elmo): The language model and its settings.
     choose (Callable): Selects or mixes the layers of each token.
@@ -84,7 +85,7 @@ class GroupEmbedder:
                 yield make_embedded(entry, self.choose(np.asarray(values)), self.dtype, marks)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Encode the new tokens of the next group, and store them in the cache.
+        """Compute the context-free vectors of the next group's new tokens, and cache them.
 
         group (Sequence[TextEntry]): The group.
         """
@@ -103,7 +104,7 @@ class GroupEmbedder:
 def make_embedded(
     entry: TextEntry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
 ) -> Embedded:
-    """Select, average and convert the vectors of an entry.
+    """Average the vectors of an entry over its selected spans, and convert them to a type.
 
     entry (TextEntry): The entry.
     vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`

@@ -61,7 +61,10 @@ def find_inputs(
 
 
 def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
-    """Find the readable files at a URL, like `find_files` for paths."""
+    """Return the files that a URL (file, folder or glob) names, like `find_files` for paths.
+
+    `readable` contains the suffixes of files that can be read.
+    """
     from fsspec.core import url_to_fs
 
     with reading(given):

@@ -32,13 +32,14 @@ class InputPiece:
     source (str): Path or URL of the file.
     input (int): Number of the file in the plan.
     start (int): First byte of the part.
-    stop (Optional[int]): End of the part; None for the whole file.
+    stop (Optional[int]): Byte after the last one; None for the whole file.
     sha256 (Optional[str]): Checksum of the part.
     first_line (int): Number of the first line, from 1.
     entries (Optional[int]): Number of entries, if the plan knows it.
     column (Optional[str]): Number of the text column, if the line with the column names is in an
         earlier part.
-    row_groups (Optional[Tuple[int, int]]): First row group of a Parquet file, and the end.
+    row_groups (Optional[Tuple[int, int]]): First row group of the part of a Parquet file, and the
+        row group after the last one.
     unpacked (Optional[bool]): Whether `start` and `stop` are positions in the unpacked content of
         a `.gz` file.
     """
