@@ -53,14 +53,17 @@ def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
 
 
 def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
-    """Yield the owner of stored layers, "PIPE WEIGHTS", or "" for a user's; and the layers."""
+    """Yield the owner and the layers of each stored array.
+
+    The owner is the pipe's name and the identity of its weights, or "" if a user set the layers.
+    """
     if doc.user_data.get(LAYERS) is not None:
         yield doc.user_data.get(OWNER, ""), doc.user_data[LAYERS]
     yield from doc.user_data.get(OTHERS, {}).items()
 
 
 def last_layers(doc: Doc) -> Optional[Floats3d]:
-    """Return `doc._.elmo`, the layers of the last `elmo` pipe; if there are none, no warning."""
+    """Return `doc._.elmo`, the layers of the last `elmo` pipe. If it is None, do not warn."""
     return cast(Optional[Floats3d], doc.user_data.get(LAYERS))
 
 

@@ -84,7 +84,7 @@ class MemoryFeatures:
         return len(self._kept)
 
     def use_model(self, model: str) -> None:
-        """Set the model of the next keys. Delete the entries of another model."""
+        """Set the model that the next keys belong to. Delete the entries of another model."""
         if model != self._model:
             self.clear()
             self._model = model

@@ -112,7 +112,7 @@ class DiskFeatures:
             return None
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
-        """Write keys and layers. If the cache or the disk is full, write none, now and later."""
+        """Write entries. If the cache or the disk is full, write neither these nor later ones."""
         added = sum(len(data) for _, data in rows)
         if self._n_bytes + added > self.size * MB:
             self._is_closed_to_more = True
@@ -150,7 +150,7 @@ def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
 
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open the file. Return the connection, and the number of bytes of all entries."""
+    """Open the file. Return the connection, and the size of all entries in bytes."""
     connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # A killed run does not damage the file.

@@ -130,7 +130,10 @@ def make_embedded(
 
 
 def _to_int8(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Divide each vector by its own scale, so that its largest absolute value is 127."""
+    """Return vectors as integers from -127 to 127, and the scale of each vector.
+
+    A vector is the product of its integers and its scale.
+    """
     scales = np.abs(vectors).max(axis=-1) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(vectors / scales[..., None]), scales
@@ -327,7 +330,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
-        """Embedder for tables. All calls share it, so repeated words are encoded once."""
+        """Embedder of all tables. It caches the context-free vectors of their words."""
         return self._group_embedder()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
 
 
 def _is_hidden(path: str, given: str) -> bool:
-    """Check whether a path has a hidden part that is not in the given path."""
+    """Check whether a path has a part that begins with a dot and is not in the given path."""
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 

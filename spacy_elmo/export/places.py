@@ -137,7 +137,7 @@ class InputPiece:
                 start += len(block)
 
     def digest(self, start: int, stop: int) -> str:
-        """Compute the SHA-256 of a range of the file."""
+        """Compute the SHA-256 of the bytes from `start` to `stop`, exclusive."""
         digest = hashlib.sha256()
         for block in self.blocks(start, stop):
             digest.update(block)
@@ -178,7 +178,7 @@ class LocalFolder:
         return set()
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file."""
+        """Return the content of a file in the folder."""
         return (self.path / name).read_bytes()
 
     def write(self, name: str, content: str) -> None:
@@ -256,7 +256,7 @@ class RemoteFolder:
         return {PurePosixPath(name).name for name in found}
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file.
+        """Return the content of a file in the folder.
 
         RAISES (ValueError): The file cannot be read.
         """
@@ -337,7 +337,10 @@ def open_folder(given: Union[str, Path]) -> Folder:
 
 
 def describe_files(path: Path) -> dict[str, Any]:
-    """Return size and checksum of each file in a folder, by name. A file has the name "."."""
+    """Return size and SHA-256 of each file in a folder, by its path in the folder.
+
+    If `path` is a file, its key is ".".
+    """
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {
         file.relative_to(path).as_posix(): {"size": file.stat().st_size, "sha256": checksum(file)}

@@ -208,7 +208,7 @@ class _Run:
     def write_file(
         self, sources: Sequence[InputPiece], output: Path, *, resume: bool, force: bool
     ) -> EntryCounts:
-        """Make the shards in `OUTPUT.part`, and join them to the output file."""
+        """Make the shards in `OUTPUT.part`, and join them to the output file. Return its counts."""
         job, part = self.job, PartialOutput(output)
         if not resume:
             check_room(output, job.format, force)
@@ -360,7 +360,7 @@ def _loaded_once(embedder: CorpusEmbedder) -> CorpusEmbedder:
 def _caller(
     workers: Union[int, str], address: Optional[str], gpus_per_worker: float
 ) -> Callable[..., Iterator[tuple[str, Made]]]:
-    """Return the function that calls another function on each task: in processes, or with Ray."""
+    """Return a function that calls another function on each task, in processes or with Ray."""
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
     if address is not None or gpus_per_worker:

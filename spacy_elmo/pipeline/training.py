@@ -154,7 +154,7 @@ class Training(Listening):
             self._finish_batch()
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
-        """Return each Doc's stored layers, or None if they are not from the current weights."""
+        """Return the layers stored on each Doc; None if the current weights did not make them."""
         identity = self._shim.identity if docs else ""
         return [get_layers(doc, self.name, identity) for doc in docs]
 

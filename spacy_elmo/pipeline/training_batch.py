@@ -38,7 +38,7 @@ class TrainingBatch:
         self._is_done = False
 
     def holds(self, docs: Sequence[Doc]) -> bool:
-        """Check whether all these Docs belong to this batch."""
+        """Check whether all `docs` belong to this batch."""
         return all(id(doc) in self._index for doc in docs)
 
     @property
@@ -47,7 +47,7 @@ class TrainingBatch:
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """Check whether every listener has read the batch, and each read has a report."""
+        """Check whether all listeners have read the batch, and each read has a gradient."""
         heard = {id(listener) for listener in listeners}
         return self.has_gradient and self._n_open == 0 and heard <= self._listeners
 

@@ -118,7 +118,7 @@ class CoreferenceResolver(TaskPipe):
     # Training
 
     def _found_in(self, doc: Doc) -> Iterable[int]:
-        """Yield the number of mentions of each gold cluster; skip singletons if they are off."""
+        """Yield the number of mentions of each gold cluster, without singletons if they are off."""
         clusters = read_clusters(doc, self.span_cluster_prefix) or ()
         return (len(cluster) for cluster in clusters if len(cluster) > 1 or self.singletons)
 

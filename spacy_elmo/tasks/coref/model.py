@@ -44,7 +44,7 @@ class Ranking:
 
 
 class DocRanker(DocHead):
-    """Output of the model: a callable that ranks the spans of one Doc of the batch."""
+    """Output of the model: a callable that scores spans, and antecedents, of a Doc of the batch."""
 
     def __call__(self, doc: int, segments: Sequence[Segment]) -> tuple[Ranking, Callable]:
         """Score the spans in some segments of a Doc, and the antecedents of the best spans.
@@ -100,8 +100,8 @@ def build_coref(
     max_antecedents (int): Maximum number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
     input_dropout (float): Dropout rate of the token vectors.
-    RETURNS (Model[List[Doc], DocRanker]): The model. Its output is a callable that ranks the spans
-        of a Doc.
+    RETURNS (Model[List[Doc], DocRanker]): The model. Its output is a callable that scores the
+        spans of a Doc, and their antecedents.
     RAISES (ValueError): A size is out of range.
     """
     settings = dict(locals())

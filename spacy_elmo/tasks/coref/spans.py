@@ -37,7 +37,7 @@ class CandidateSpans:
 
     @property
     def mentions(self) -> list[Mention]:
-        """First token of each span in the Doc, and the token after its last one."""
+        """Positions in the Doc of each span's first token, and of the token after its last one."""
         return list(zip(self.starts.tolist(), (self.starts + self.widths).tolist()))
 
 

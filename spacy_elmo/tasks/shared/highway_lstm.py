@@ -134,7 +134,7 @@ def run_steps(
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
-    """Initialize the weights with orthonormal blocks, and the biases with 1 for forget gates."""
+    """Initialize weights with orthonormal blocks, and biases with 0, or 1 for forget gates."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     n_directions = len(model.attrs["directions"])

@@ -85,7 +85,7 @@ class TaskPipe(TrainablePipe):
         return self._loss([self._gold(example) for example in examples], scores)
 
     def _learn(self, docs: list[Doc], gold: list) -> float:
-        """Run the model forwards and backwards, and return the loss."""
+        """Run the model forwards and backwards on a batch, and return the loss."""
         scores, backprop = self.model.begin_update(docs)
         loss: float
         loss, gradient = self._loss(gold, scores)

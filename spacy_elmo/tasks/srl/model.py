@@ -135,7 +135,7 @@ def build_srl(
 def init(
     model: Model[list[Doc], InstanceScorer], X: Optional[list[Doc]] = None, Y: object = None
 ) -> None:
-    """Initialize the tok2vec layer, and the head with its width."""
+    """Initialize the tok2vec layer, and the head for vectors of its width."""
     model.get_ref("output").set_dim("nO", model.get_dim("nO"))
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)

@@ -52,7 +52,7 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the output of the first biLSTM for one text of each pair, and the mask.
+        """Return the output of the first biLSTM for the first (or second) texts, and their mask.
 
         `beside` contains vectors to concatenate with it, or nothing.
         """
@@ -63,7 +63,7 @@ class ESIM(nn.Module):
         return encoded, mask
 
     def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Combine tokens with their attention to the other text, and pool the tokens of a text."""
+        """Compare tokens with their attention to the other text. Pool the tokens of each text."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
         return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)

@@ -173,7 +173,7 @@ class QuestionAnswerer(TaskPipe):
         return loss, gradients
 
     def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:
-        """Return the gold answers as tokens of the context, extended to whole tokens.
+        """Return the gold answers as spans of whole tokens, counted from the context's first token.
 
         Return an empty list for a question without an answer if the model learns such questions.
         Return None without annotation.
