@@ -177,7 +177,10 @@ def _figure(value: Optional[float], form: str) -> str:
 
 
 def _context(one: Occurrence) -> list[str]:
-    """Return the words within five tokens of an occurrence, in lower case, without punctuation."""
+    """Return the words up to five tokens before and after an occurrence, in lower case.
+
+    Punctuation and the occurrence itself are left out.
+    """
     sentence = one.sentence
     around = [
         *one.doc[max(sentence.start, one.start - WINDOW) : one.start],
