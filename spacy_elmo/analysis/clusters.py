@@ -100,8 +100,8 @@ def typical_words(
     contexts (Sequence[Sequence[str]]): The words around each occurrence.
     numbers (Ints1d): The cluster of each occurrence. *Shape:* `(n,)`
     n (int): Maximum number of words per cluster.
-    RETURNS (Dict[int, List[str]]): The words of each cluster, the most typical first. Empty if the
-        other clusters have no contexts.
+    RETURNS (Dict[int, List[str]]): The words of each cluster, the most typical first. A list is
+        empty if the other clusters have no contexts.
     """
     counts = {number: Counter[str]() for number in sorted(set(numbers.tolist()))}
     for context, number in zip(contexts, numbers.tolist()):

@@ -110,7 +110,7 @@ def draw_occurrences(
 
 
 def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: str = "") -> Floats3d:
-    """Compute the layers of occurrences. The model reads each Doc once.
+    """Compute the layers of occurrences of words. The model reads each Doc once.
 
     pipe (Elmo): The pipe with the language model.
     occurrences (Sequence[Occurrence]): Occurrences, grouped by Doc.
@@ -139,7 +139,10 @@ def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
 def _places(
     tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
 ) -> list[tuple[int, int, str]]:
-    """Return (start, end, "") of the token sequences that begin like a word of the search."""
+    """Return (start, end, "") of each place in a Doc where one of the words may be.
+
+    A place begins with the first token of a word, and has as many tokens as a word.
+    """
     firsts = {word[0] for word in words}
     starts = [i for i, token in enumerate(tokens) if token in firsts]
     ends = sorted({len(word) for word in words})
@@ -160,26 +163,26 @@ class _Evenly:
         self._kept: list[Any] = []
 
     def takes(self) -> bool:
-        """Count the next item, and return whether to add it."""
+        """Count the next item of the stream, and return whether to keep it with `add`."""
         self.n_seen += 1
         return (self.n_seen - 1) % self._step == 0
 
     def add(self, item: Any) -> None:
-        """Add an item."""
+        """Keep an item. If there are too many, drop every second one."""
         self._kept.append(item)
         if len(self._kept) == 4 * self._limit:
             self._kept = self._kept[::2]
             self._step *= 2
 
     def items(self) -> list[Any]:
-        """Return at most `limit` of the kept items, evenly spaced."""
+        """Return the sample: at most `limit` of the kept items, evenly spaced."""
         n = min(self._limit, len(self._kept))
         places = np.linspace(0, len(self._kept) - 1, n).round().astype(int)
         return [self._kept[place] for place in places]
 
 
 def _copy(doc: Doc, vocab: Vocab) -> Doc:
-    """Copy the tokens and sentences of a Doc."""
+    """Copy the tokens and sentences of a Doc to another vocab."""
     has_sentences = doc.has_annotation("SENT_START")
     return Doc(
         vocab,

@@ -222,7 +222,10 @@ def _vote(voters: Floats1d, senses: Sequence[str]) -> str:
 def _by_word(
     train: Sample, test: Sample, name: str, predict: Predict, without: Sequence[str]
 ) -> tuple[list[str], bool]:
-    """Predict the senses word by word. Use `without` for words without training occurrences."""
+    """Predict the sense of each test occurrence with `predict`, fit on the word's training data.
+
+    An occurrence of a word without training data gets its sense from `without`.
+    """
     known, asked = select_input(train.layers, name), select_input(test.layers, name)
     places = positions_by_word(train.words)
     predicted = list(without)
@@ -239,7 +242,7 @@ def _by_word(
 
 
 def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
-    """Return all positions of each word in a list."""
+    """Return the indices of each word in a list of words."""
     places: dict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
         places[word].append(i)
@@ -259,7 +262,7 @@ def most_frequent_by_word(
 
     labels (List[str]): Labels of the training data.
     words (List[str]): Words of the training data.
-    asked (List[str]): Words of the test data.
+    asked (List[str]): Words of the test data, which get the labels.
     RETURNS (List[str]): The predicted labels.
     """
     places = positions_by_word(words).items()

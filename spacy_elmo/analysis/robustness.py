@@ -109,7 +109,7 @@ def measure_robustness(
 
 
 def shared_tokens(example: Example) -> Iterator[tuple[int, int]]:
-    """Yield the positions of tokens that are in both Docs: in `predicted`, in `reference`."""
+    """Yield the positions in `predicted` and in `reference` of each token that is in both."""
     to_reference, to_predicted = example.alignment.x2y, example.alignment.y2x
     for i in range(len(example.predicted)):
         found = to_reference[i].tolist()

@@ -214,7 +214,7 @@ def describe_input(name: str) -> str:
 
 
 def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list[int]:
-    """Return how many items to take from each Doc. Choose random Docs if there are too many."""
+    """Return the number of items to use from each Doc: all, or up to `limit` from random Docs."""
     counts: list[int] = []
     groups: set[str] = set()
     for doc in read_annotated_docs(path, vocab):

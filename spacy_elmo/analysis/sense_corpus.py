@@ -192,7 +192,7 @@ class FirstSenses:
 
 
 def _words(synset: list[str]) -> list[tuple[str, int]]:
-    """Return the words of a synset in lower case, without marks such as "(a)", and their ids."""
+    """Return the words of a synset's fields, in lower case and without "(a)", and their ids."""
     end = 4 + 2 * int(synset[3], 16)
     return [
         (word.partition("(")[0].lower(), int(number, 16))

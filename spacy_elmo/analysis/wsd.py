@@ -99,7 +99,7 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
 def _vectors(
     nlp: Language, sentences: Sequence[Sentence]
 ) -> Iterator[tuple[LabeledWord, Floats2d]]:
-    """Yield each occurrence with its layers, averaged over its tokens, `(L + 1, width)`."""
+    """Yield each labeled word with its layers, averaged over its tokens, `(L + 1, width)`."""
     total = sum(len(sentence.tokens) for sentence in sentences)
     docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in sentences)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
@@ -110,7 +110,7 @@ def _vectors(
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """Compute the mean vectors of each sense, one per layer, `(L + 1, width)`."""
+    """Compute the mean of the vectors of each sense's words in each layer, `(L + 1, width)`."""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):
@@ -143,9 +143,10 @@ def _nearest_senses(
 
 
 def _scores(answers: Answers, wanted: Sequence[tuple[str, LabeledWord]]) -> dict[str, float]:
-    """Compute the F1 of each source, and of all.
+    """Compute the F1 of the answers in each part of the test text, and in "all".
 
     F1 = 2PR / (P + R) = 2 right / (answered + n), because P = right / answered and R = right / n.
+    n is the number of labeled words. An answer of None counts as no answer.
     """
     right: Counter[str] = Counter()
     both: Counter[str] = Counter()

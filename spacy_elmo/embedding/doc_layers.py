@@ -53,14 +53,17 @@ def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
 
 
 def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
-    """Yield each owner and its layers. If a user assigned the layers, the owner is ""."""
+    """Yield the owner and the layers of each stored array.
+
+    The owner is the pipe's name and the identity of its weights, or "" if a user set the layers.
+    """
     if doc.user_data.get(LAYERS) is not None:
         yield doc.user_data.get(OWNER, ""), doc.user_data[LAYERS]
     yield from doc.user_data.get(OTHERS, {}).items()
 
 
 def last_layers(doc: Doc) -> Optional[Floats3d]:
-    """Return the layers of the last `elmo` pipe; None if there are no layers."""
+    """Return `doc._.elmo`, the layers of the last `elmo` pipe. If it is None, do not warn."""
     return cast(Optional[Floats3d], doc.user_data.get(LAYERS))
 
 
@@ -76,7 +79,7 @@ def _get(doc: Doc) -> Optional[Floats3d]:
 
 
 def _set(doc: Doc, layers: Optional[Floats3d]) -> None:
-    """Replace the layers of all pipes. `doc._.elmo = None` frees the memory."""
+    """Set `doc._.elmo`, and delete the layers of all pipes. With None, this frees the memory."""
     for key in (OWNER, OTHERS):
         doc.user_data.pop(key, None)
     doc.user_data[LAYERS] = layers

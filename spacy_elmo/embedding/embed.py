@@ -80,7 +80,7 @@ def _computed(
     settings: ElmoSettings,
     keep_marks: bool,
 ) -> Iterator[tuple[Placed, Any]]:
-    """Yield each segment and the layers of its kept tokens, in any order of segments.
+    """Yield the layers of each segment's kept tokens, with the segment, in any order of segments.
 
     The layers are views of the batch's array.
     """
@@ -114,7 +114,7 @@ def insert_marks(
 ) -> list[str]:
     """Insert sentence marks before and after each sequence that the language model reads.
 
-    There is no mark at an end whose token another window keeps.
+    If another window keeps the first or last token of a window, there is no mark at that end.
 
     words (Sequence[str]): The tokens of a Doc.
     segments (Sequence[Segment]): Its segments.
@@ -174,7 +174,7 @@ def _wants_gradient(bilm: Any) -> bool:
 
 
 def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
-    """Copy all layers to the CPU at once."""
+    """Convert the layers of a batch to float32 arrays, in one transfer from the GPU."""
     import torch
 
     ends = np.cumsum([values.shape[1] for values in layers])[:-1]
@@ -184,7 +184,7 @@ def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
 def _filled(
     bilm: AnyBiLM, lengths: list[int], computed: Iterable[tuple[Placed, np.ndarray]]
 ) -> list[Layers]:
-    """Join the layers of each Doc in an array that is allocated only once.
+    """Write the layers of segments into one array per Doc, which is allocated only once.
 
     Concatenation would keep the parts and the result in memory together, and the layers of a long
     Doc are most of the memory of the process.
@@ -200,7 +200,10 @@ def _filled(
 
 
 def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[Layers]:
-    """Join layers by concatenation, if their lengths are not known or they have a gradient."""
+    """Concatenate the layers of each Doc's segments, if `_filled` cannot be used.
+
+    This is needed if the number of tokens is not known, or if the layers have a gradient.
+    """
     pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:
         pieces[i][segment.keep_start] = values

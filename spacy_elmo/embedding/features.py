@@ -37,10 +37,19 @@ class FeatureCache(Protocol):
     """Interface of a cache of layers."""
 
     def use_model(self, model: str) -> None:
-        """Tell the cache which model the next keys belong to. Call this before `get` and `add`."""
+        """Set the model whose layers `get` and `add` read and store. Call this before them.
+
+        model (str): Everything except the text on which the layers depend, as in `cut_doc`.
+        """
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key, in the given shape; None if the key is missing."""
+        """Return the layers of each key, and None in place of each missing key.
+
+        keys (Sequence[bytes]): Keys of pieces of Docs.
+        shapes (Sequence[Tuple[int, int, int]]): The shape of each key's layers,
+            `(L + 1, n_tokens, 2P)`.
+        RETURNS (List[Optional[Floats3d]]): The layers, in the order of the keys.
+        """
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
         """Store layers under their keys, until the cache is full."""
@@ -75,13 +84,13 @@ class MemoryFeatures:
         return len(self._kept)
 
     def use_model(self, model: str) -> None:
-        """Delete all entries if they belong to another model."""
+        """Set the model that the next keys belong to. Delete the entries of another model."""
         if model != self._model:
             self.clear()
             self._model = model
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key; None if the key is missing."""
+        """Return the layers of each key, and None in place of each missing key."""
         found = (self._kept.get(key) for key in keys)
         return [None if kept is None else kept.astype("float32") for kept in found]
 

@@ -52,7 +52,7 @@ class DiskFeatures:
         """Do nothing, because the file can contain the layers of several models."""
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key; None if the key is missing."""
+        """Return the layers of each key, and None in place of a missing or damaged entry."""
         with self._lock:
             connection = self._open()
             return [self._read(connection, key, shape) for key, shape in zip(keys, shapes)]
@@ -82,7 +82,7 @@ class DiskFeatures:
         return self.dtype.encode() + key
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file once per process, because a connection must not be used after a fork."""
+        """Return the connection to the file. A process after a fork needs one of its own."""
         if self._connection is None or self._process != os.getpid():
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class DiskFeatures:
         return self._connection
 
     def _read(self, connection: sqlite3.Connection, key: bytes, shape: tuple) -> Optional[Floats3d]:
-        """Return the layers of a key; None if the entry is missing or damaged."""
+        """Return the layers of one key; None if the entry is missing or damaged."""
         name = self._name(key)
         try:
             row = connection.execute("SELECT data FROM features WHERE key = ?", (name,)).fetchone()
@@ -112,7 +112,7 @@ class DiskFeatures:
             return None
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
-        """Write all rows. If the cache or the disk is full, write none and stop storing."""
+        """Write entries. If the cache or the disk is full, write neither these nor later ones."""
         added = sum(len(data) for _, data in rows)
         if self._n_bytes + added > self.size * MB:
             self._is_closed_to_more = True
@@ -150,7 +150,7 @@ def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
 
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open the file. Return the connection, and the number of bytes of all entries."""
+    """Open the file. Return the connection, and the size of all entries in bytes."""
     connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # A killed run does not damage the file.
@@ -169,7 +169,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _make_table(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the table. If the file has version 0, delete its entries."""
+    """Create the table of entries. If the file has another version, delete its entries."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         if _version(connection) == VERSION:  # Another process has done it meanwhile.

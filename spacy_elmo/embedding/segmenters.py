@@ -108,7 +108,7 @@ class Windows:
         return self.between(0, len(doc))
 
     def between(self, start: int, stop: int) -> list[Segment]:
-        """Return the windows of the tokens from `start` to `stop`, exclusive."""
+        """Cut the tokens from `start` to `stop` (exclusive) into windows."""
         segments = []
         keep_start = start
         while keep_start < stop:

@@ -141,7 +141,7 @@ def _doc_of(item: Item) -> Doc:
 
 
 def _has_rows(doc: Doc) -> bool:
-    """Check whether the tensor has a row for each token."""
+    """Check whether `doc.tensor` has a row for each token."""
     return np.ndim(doc.tensor) == 2 and len(doc.tensor) == len(doc)
 
 

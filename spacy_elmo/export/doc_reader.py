@@ -23,7 +23,7 @@ class DocReader:
 
     Components after `elmo` run only if `only` needs their annotations.
 
-    nlp (Language): The pipeline. The pipe and the components after it are disabled.
+    nlp (Language): The pipeline. Its pipe `elmo` and the components after it get disabled.
     pipe (Elmo): The pipe.
     selector (Optional[SpanSelector]): Selects the tokens or spans that get a vector. Default:
         every token.
@@ -62,7 +62,7 @@ class DocReader:
                 )
 
     def pipe(self, texts: Iterable[tuple[str, Any]], as_tuples: bool) -> Iterator[tuple[Doc, Any]]:
-        """Run `Language.pipe`. Docs without sentence boundaries get them from a sentencizer."""
+        """Make Docs with `Language.pipe`. If sentence boundaries are not set, set them by rules."""
         for doc, context in self.nlp.pipe(texts, as_tuples=as_tuples):
             if not doc.has_annotation("SENT_START"):
                 self._sentencizer(doc)
@@ -72,7 +72,7 @@ class DocReader:
         """Convert a Doc to an entry.
 
         doc (Doc): The Doc.
-        annotate (bool): Whether to run the components after `elmo` if `only` is set.
+        annotate (bool): Whether to run the components after `elmo` first, if `only` is set.
         RETURNS (TextEntry): The entry.
         """
         data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
@@ -82,7 +82,7 @@ class DocReader:
         return TextEntry(doc.text, words, segments, data, selected)
 
     def read(self, text: str) -> TextEntry:
-        """Convert a text to an entry."""
+        """Run the pipeline on a text, and convert the Doc to an entry."""
         return self.entry(self.nlp(text), annotate=True)
 
     def select(self, entry: TextEntry) -> TextEntry:

@@ -39,7 +39,8 @@ CHUNK_BATCHES = 4  # Batches per group. Sequences are sorted by length within a 
 class GroupEmbedder:
     """Embedder that processes entries group by group. Vectors depend only on the groups so far.
 
-    The new tokens of each group are encoded together, in order of appearance.
+    The context-free vectors of a group's new tokens are computed in one batch, in order of
+    appearance.
 
     pipe (Elmo): The language model and its settings.
     choose (Callable): Selects or mixes the layers of each token.
@@ -84,7 +85,7 @@ class GroupEmbedder:
                 yield make_embedded(entry, self.choose(np.asarray(values)), self.dtype, marks)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Encode the new tokens of the next group, and store them in the cache.
+        """Compute the context-free vectors of the next group's new tokens, and cache them.
 
         group (Sequence[TextEntry]): The group.
         """
@@ -103,7 +104,7 @@ class GroupEmbedder:
 def make_embedded(
     entry: TextEntry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
 ) -> Embedded:
-    """Select, average and convert the vectors of an entry.
+    """Average the vectors of an entry over its selected spans, and convert them to a type.
 
     entry (TextEntry): The entry.
     vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
@@ -129,7 +130,10 @@ def make_embedded(
 
 
 def _to_int8(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Divide each vector by its own scale, so that its largest absolute value is 127."""
+    """Return vectors as integers from -127 to 127, and the scale of each vector.
+
+    A vector is the product of its integers and its scale.
+    """
     scales = np.abs(vectors).max(axis=-1) / np.float32(127)
     scales[scales == 0] = 1
     return np.rint(vectors / scales[..., None]), scales
@@ -326,7 +330,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
-        """Embedder for tables. All calls share it, so repeated words are encoded once."""
+        """Embedder of all tables. It caches the context-free vectors of their words."""
         return self._group_embedder()
 
     def __getstate__(self) -> dict[str, Any]:

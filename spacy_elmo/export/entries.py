@@ -62,7 +62,7 @@ class WriteOptions:
         AllenNLP's `--use-sentence-keys`. The file then has no index. Repeated and empty sentences
         are left out.
     empty (Embedded): Entry without tokens. It defines the columns of a table without rows.
-    first (int): Number of the first entry.
+    first (int): Number of the file's first entry, above 0 in later shards.
     """
 
     index: bool
@@ -85,7 +85,7 @@ class EntryCounts:
     vectors: int = field(default=0, compare=False)
 
     def count(self, entries: Iterable[TextEntry]) -> Iterator[TextEntry]:
-        """Count entries while they are iterated.
+        """Yield entries unchanged, and add them to these counts.
 
         entries (Iterable[TextEntry]): The entries.
         YIELDS (TextEntry): The same entries.
@@ -128,7 +128,8 @@ def read_json(text: Optional[Any]) -> dict[str, Any]:
 def index_json(last: dict[str, int]) -> bytes:
     """Make AllenNLP's `sentence_to_index`, a JSON object with sorted keys.
 
-    last (Dict[str, int]): Number of the last entry of each sentence. Keys are JSON strings.
+    last (Dict[str, int]): For each sentence (as a JSON string), the number of the last entry that
+        has this text.
     RETURNS (bytes): The JSON object.
     """
     return "{{{}}}".format(", ".join(f'{key}: "{last[key]}"' for key in sorted(last))).encode(

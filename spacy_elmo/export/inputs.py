@@ -61,7 +61,10 @@ def find_inputs(
 
 
 def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
-    """Find the readable files at a URL, like `find_files` for paths."""
+    """Return the files that a URL (file, folder or glob) names, like `find_files` for paths.
+
+    `readable` contains the suffixes of files that can be read.
+    """
     from fsspec.core import url_to_fs
 
     with reading(given):
@@ -85,7 +88,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
 
 
 def _is_hidden(path: str, given: str) -> bool:
-    """Check whether a path has a hidden part that is not in the given path."""
+    """Check whether a path has a part that begins with a dot and is not in the given path."""
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 

@@ -17,7 +17,7 @@ OUTPUTS: dict[str, ModuleType] = {
 
 
 def check_format(output: Path, format: Optional[str], *, is_sharded: bool) -> str:
-    """Return the format to write.
+    """Return the name of the output format. Check that it can be written.
 
     output (Path): The output.
     format (Optional[str]): The format, if the user set one.
@@ -68,7 +68,7 @@ def check_room(output: Path, format: str, force: bool) -> None:
 def check_wanted(
     embedder: CorpusEmbedder, format: str, *, max_tokens: int, sentence_keys: bool
 ) -> None:
-    """Check settings that depend on each other.
+    """Check that the settings fit each other and the output format.
 
     RAISES (ValueError): A setting is invalid, or two settings exclude each other.
     """

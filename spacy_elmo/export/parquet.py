@@ -39,7 +39,7 @@ def check_pyarrow() -> None:
 
 
 def text_column(names: Sequence[str]) -> str:
-    """Return the name of the column with the text.
+    """Return the name of the column with the text: "tokens", or else "text".
 
     RAISES (ValueError): The table has no such column.
     """
@@ -124,12 +124,12 @@ def group_bytes(group: Any) -> tuple[int, int]:
 
 
 def layer_names(vectors: np.ndarray) -> list[str]:
-    """Return the names of the columns with vectors."""
+    """Return the names of the columns with vectors: "vectors", or "layer_0", "layer_1"..."""
     return ["vectors"] if vectors.ndim == 2 else [f"layer_{i}" for i in range(len(vectors))]
 
 
 def columns_of(rows: Sequence[Embedded]) -> dict[str, Any]:
-    """Convert entries to columns.
+    """Convert entries to the columns of a table.
 
     rows (Sequence[Embedded]): Entries, at least one.
     RETURNS (Dict[str, pyarrow.Array]): `tokens`, the columns of `layer_names`, and the other

@@ -83,7 +83,7 @@ class PartialOutput:
             yield
 
     def clear_whole(self) -> Path:
-        """Delete an earlier attempt, and check that the disk has room for the output.
+        """Delete an output that was not joined completely. Check that the disk has room for it.
 
         RETURNS (Path): The path to write the output to.
         RAISES (OSError): The disk has no room for an output as large as the shards.

@@ -32,13 +32,14 @@ class InputPiece:
     source (str): Path or URL of the file.
     input (int): Number of the file in the plan.
     start (int): First byte of the part.
-    stop (Optional[int]): End of the part; None for the whole file.
+    stop (Optional[int]): Byte after the last one; None for the whole file.
     sha256 (Optional[str]): Checksum of the part.
     first_line (int): Number of the first line, from 1.
     entries (Optional[int]): Number of entries, if the plan knows it.
     column (Optional[str]): Number of the text column, if the line with the column names is in an
         earlier part.
-    row_groups (Optional[Tuple[int, int]]): First row group of a Parquet file, and the end.
+    row_groups (Optional[Tuple[int, int]]): First row group of the part of a Parquet file, and the
+        row group after the last one.
     unpacked (Optional[bool]): Whether `start` and `stop` are positions in the unpacked content of
         a `.gz` file.
     """
@@ -136,7 +137,7 @@ class InputPiece:
                 start += len(block)
 
     def digest(self, start: int, stop: int) -> str:
-        """Compute the SHA-256 of a range of the file."""
+        """Compute the SHA-256 of the bytes from `start` to `stop`, exclusive."""
         digest = hashlib.sha256()
         for block in self.blocks(start, stop):
             digest.update(block)
@@ -177,7 +178,7 @@ class LocalFolder:
         return set()
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file."""
+        """Return the content of a file in the folder."""
         return (self.path / name).read_bytes()
 
     def write(self, name: str, content: str) -> None:
@@ -255,7 +256,7 @@ class RemoteFolder:
         return {PurePosixPath(name).name for name in found}
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file.
+        """Return the content of a file in the folder.
 
         RAISES (ValueError): The file cannot be read.
         """
@@ -336,7 +337,10 @@ def open_folder(given: Union[str, Path]) -> Folder:
 
 
 def describe_files(path: Path) -> dict[str, Any]:
-    """Return size and checksum of each file in a folder, by name. A file has the name "."."""
+    """Return size and SHA-256 of each file in a folder, by its path in the folder.
+
+    If `path` is a file, its key is ".".
+    """
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {
         file.relative_to(path).as_posix(): {"size": file.stat().st_size, "sha256": checksum(file)}

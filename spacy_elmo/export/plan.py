@@ -112,7 +112,13 @@ class _LineCutter:
     def cut(
         self, size: int, shard_at: ShardAt, chunk_size: int, progress: Progress
     ) -> Iterator[InputPiece]:
-        """Yield the parts, in order."""
+        """Cut the file into parts, and yield them in order.
+
+        size (int): Size of the file in bytes.
+        shard_at (Callable[[int], int]): Returns the number of the shard for a position in the file.
+        chunk_size (int): Number of bytes to read at a time. Cuts are only between chunks.
+        progress (Callable[[int], object]): Gets the number of bytes of each chunk.
+        """
         chunks = ChunkReader([self.source], chunk_size, [self.by_paragraph])
         is_packed = self.source.suffix == ".gz" and not self.cuts_packed
         unpacked = True if self.source.suffix == ".gz" and self.cuts_packed else None
@@ -147,13 +153,17 @@ class _LineCutter:
             yield replace(part, stop=stop, sha256=digest.hexdigest())
 
     def _may_cut(self, end: bytes, n_bytes: int) -> bool:
-        """Return whether the file can be cut here. The last possible cut was `n_bytes` earlier."""
+        """Return whether the file can be cut after a chunk.
+
+        end (bytes): The last three bytes of the chunk.
+        n_bytes (int): Number of bytes since the last place where it could be cut.
+        """
         if not self.by_paragraph or end.endswith((b"\n\n", b"\n\r\n")):
             return end.endswith(b"\n")
         return self.max_uncut is not None and n_bytes > self.max_uncut and end.endswith(b"\n")
 
     def _count(self, part: InputPiece, chunk: Chunk, place: Optional[str]) -> Optional[int]:
-        """Return the number of entries of a part after one more chunk."""
+        """Return the number of entries in a part, plus those in a chunk; None if not known."""
         if self.by_paragraph or part.entries is None:
             return None
         n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines_of(chunk))

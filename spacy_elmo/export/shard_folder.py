@@ -107,7 +107,7 @@ class ShardFolder:
         return list(accumulate((sum(map(int, shard)) for shard in counts), initial=0))  # type: ignore[arg-type]
 
     def sweep(self) -> None:
-        """Delete temporary files of killed processes, if their shards exist."""
+        """Delete temporary files of killed processes whose shards are now complete."""
         names = self.folder.names()
         for name in filter(is_temporary, names):
             shard = name.lstrip("._")[: len(self.name(0))]
@@ -246,7 +246,7 @@ def clear(folder: Folder) -> None:
 
 
 def _is_begun(folder: Folder) -> bool:
-    """Return whether the manifest exists. A folder without a manifest must be empty."""
+    """Return whether the manifest exists. Raise an error if there are only other files."""
     names = {name for name in folder.names() if not is_temporary(name)}
     if names and MANIFEST not in names:
         raise ValueError(f"{folder} contains files that are not shards. Choose another output.")
@@ -258,7 +258,7 @@ def _to_json(piece: InputPiece) -> dict[str, Any]:
 
 
 def _from_json(about: dict[str, Any], sources: Sequence[InputPiece]) -> InputPiece:
-    """Make a piece from the plan. The path comes from `sources`: the file may have moved."""
+    """Make an InputPiece from JSON in the manifest. Take its path from `sources`: it may change."""
     if "row_groups" in about:
         about = {**about, "row_groups": tuple(about["row_groups"])}
     return InputPiece(source=sources[about["input"]].source, **about)

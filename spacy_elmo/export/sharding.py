@@ -154,7 +154,7 @@ def embed_corpus(
 class _Run:
     """One call of `embed_corpus`.
 
-    call (Callable): Function that maps a function over tasks, in this or other processes.
+    call (Callable): Calls a function on each task: here, in several processes, or with Ray.
     """
 
     job: _Job
@@ -208,7 +208,7 @@ class _Run:
     def write_file(
         self, sources: Sequence[InputPiece], output: Path, *, resume: bool, force: bool
     ) -> EntryCounts:
-        """Make the shards in `OUTPUT.part`, and join them to the output file."""
+        """Make the shards in `OUTPUT.part`, and join them to the output file. Return its counts."""
         job, part = self.job, PartialOutput(output)
         if not resume:
             check_room(output, job.format, force)
@@ -274,7 +274,7 @@ class _Run:
 
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
-    """Return all settings and inputs that change a file. The file stores them."""
+    """Return all settings and inputs that change the output file. They are stored in it."""
     return {
         **job.embedder.describe(),
         "inputs": [
@@ -300,7 +300,7 @@ def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[st
 
 
 def _find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
-    """Return the damaged shards: name and problem."""
+    """Return the name and the problem of each damaged shard. Shards may be missing."""
     done = shards.folder.names() & {shards.name(number) for number in numbers}
     problems = {name: shards.find_problem(name) for name in sorted(done)}
     return {name: problem for name, problem in problems.items() if problem}
@@ -315,7 +315,13 @@ def _make_shard(
     pieces: Sequence[InputPiece],
     first: Optional[int],
 ) -> Made:
-    """Make a shard. Return its counts or an error message. This runs in any process."""
+    """Make a shard. Return its counts, or an error message. This can run in another process.
+
+    plan (str): Checksum of the manifest.
+    name (str): Name of the shard.
+    pieces (Sequence[InputPiece]): Its input.
+    first (Optional[int]): Number of its first entry, if known.
+    """
     embedder, counts = job.embedder, EntryCounts()
     if job.n_threads is not None:
         limit_threads(job.n_threads)
@@ -354,7 +360,7 @@ def _loaded_once(embedder: CorpusEmbedder) -> CorpusEmbedder:
 def _caller(
     workers: Union[int, str], address: Optional[str], gpus_per_worker: float
 ) -> Callable[..., Iterator[tuple[str, Made]]]:
-    """Return the function that maps a function over tasks."""
+    """Return a function that calls another function on each task, in processes or with Ray."""
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
     if address is not None or gpus_per_worker:

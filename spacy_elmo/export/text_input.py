@@ -43,7 +43,7 @@ def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(file: InputPiece, number: int, line: bytes) -> str:
-    """Decode a line.
+    """Decode line `number` of a file.
 
     RAISES (ValueError): The line is not UTF-8.
     """
@@ -189,7 +189,10 @@ def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
 
 
 def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> Iterator[TextEntry]:
-    """Collect the words of lines into sentences. Empty lines separate sentences."""
+    """Make sentences from lines. Empty lines separate sentences.
+
+    `words_of` returns the words of a line. Its arguments are the line number and the line.
+    """
     words: list[str] = []
     for chunk in chunks_of(file, by_paragraph=True):
         for number, line in lines_of(chunk):

@@ -302,7 +302,7 @@ class Elmo(Training, TrainablePipe):
 
 
 def _setting(name: str) -> property:
-    """Make a setting an attribute of the pipe."""
+    """Return a property of the pipe that reads and changes a setting."""
 
     def write(pipe: Elmo, value: Any) -> None:
         pipe.settings = replace(pipe.settings, **{name: value})

@@ -23,7 +23,7 @@ from ..layers.residual import infer_residual_widths
 
 
 class _Existing(WeakKeyDictionary):
-    """Weak dict from listeners to the names of their components.
+    """Dict from listeners to the names of their components. It forgets deleted listeners.
 
     Unlike a WeakKeyDictionary, it can be pickled. A copy of the pipeline has a dict of the copied
     listeners.
@@ -93,7 +93,7 @@ class Listening:
 
     @property
     def listener_map(self) -> dict[str, list[ElmoListener]]:
-        """Listeners by component.
+        """Connected listeners, by name of their component.
 
         spaCy first empties the map. Then it calls `find_listeners` for each enabled component after
         this pipe. It does not call it again when a disabled component is enabled.
@@ -107,7 +107,7 @@ class Listening:
 
     @property
     def listeners(self) -> list[ElmoListener]:
-        """All listeners."""
+        """Listeners of all components in `listener_map`."""
         return [node for nodes in self.listener_map.values() for node in nodes]
 
     @property

@@ -35,7 +35,7 @@ def is_pipeline(name_or_path: str) -> bool:
 
 
 def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
-    """Return the language of the text for which a model was made.
+    """Return the language of a pipeline or of weights, as a code such as "en".
 
     nlp (Language): The result of `read_pipeline`.
     name_or_path (str): The argument of `read_pipeline`.

@@ -141,7 +141,7 @@ class Training(Listening):
         return batch.layers_of(docs, listener), report
 
     def _finish_batch(self) -> None:
-        """Run the pending backward pass if there is one, and forget the batch."""
+        """Forget the batch. If it has gradients, first run its backward pass and the optimizer."""
         batch, self._batch = self._batch, None
         if batch is not None and batch.has_gradient:
             batch.run_backward()
@@ -149,12 +149,12 @@ class Training(Listening):
                 self.model.finish_update(batch.optimizer)
 
     def _finish_reported(self) -> None:
-        """Run the pending backward pass if a listener has reported. Otherwise keep the batch."""
+        """Finish the batch if a listener has reported a gradient. Otherwise keep it."""
         if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
-        """Return the stored layers of each Doc; None if this pipe's current weights made none."""
+        """Return the layers stored on each Doc; None if the current weights did not make them."""
         identity = self._shim.identity if docs else ""
         return [get_layers(doc, self.name, identity) for doc in docs]
 

@@ -38,7 +38,7 @@ class TrainingBatch:
         self._is_done = False
 
     def holds(self, docs: Sequence[Doc]) -> bool:
-        """Check whether all these Docs belong to this batch."""
+        """Check whether all `docs` belong to this batch."""
         return all(id(doc) in self._index for doc in docs)
 
     @property
@@ -47,22 +47,22 @@ class TrainingBatch:
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """Check whether every listener has read the batch, and each read has a report."""
+        """Check whether all listeners have read the batch, and each read has a gradient."""
         heard = {id(listener) for listener in listeners}
         return self.has_gradient and self._n_open == 0 and heard <= self._listeners
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
-        """Return the layers of some Docs to a listener, and count the read."""
+        """Return the layers of some Docs, and count that the listener has read them."""
         self._listeners.add(id(listener))
         self._n_open += 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
 
     def add(self, docs: Sequence[Doc], gradients: Layers) -> float:
-        """Add the gradients that a listener reports.
+        """Add a listener's gradients to the sum for this batch. Return their size for the loss.
 
         docs (Sequence[Doc]): The Docs that the listener read.
         gradients (List[Floats3d]): The gradients of the Docs' layers.
-        RETURNS (float): The sum of the squares of the gradients.
+        RETURNS (float): The sum of the squares of these gradients.
         RAISES (RuntimeError): The backward pass has run already.
         """
         if self._is_done:
@@ -80,7 +80,7 @@ class TrainingBatch:
         return total
 
     def run_backward(self) -> None:
-        """Run the backward pass with the gradients of all listeners."""
+        """Run the language model's backward pass with the summed gradients of all listeners."""
         self.backprop(self._gradients)
         self._gradients = None
         self._is_done = True

@@ -38,7 +38,7 @@ def render(
     word (Union[str, Sequence[str], None]): One word or several, for "senses".
     style (str): "senses" (occurrences of words), "heat" (cosines of two sentences) or "mix".
     jupyter (Optional[bool]): Whether to display the page in a notebook. Default: detect notebooks.
-    page (bool): Whether to return a whole page. False: return a frame to put into another page.
+    page (bool): Whether to return a whole page. False: return an `iframe` for another page.
     options (Optional[dict]): For "senses": `gold`, `ignore_case` and `limit` of
         `draw_occurrences`, `projection` and `seed` of `senses_section`.
     RETURNS (Optional[str]): HTML; None if it is displayed in a notebook.

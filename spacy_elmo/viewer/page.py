@@ -63,7 +63,7 @@ def safe_json(data: Any) -> str:
 
 
 def in_frame(page: str, title: str) -> str:
-    """Put a page into a frame, to show it in another page or a notebook.
+    """Put a page into an `iframe`, to show it in another page or a notebook.
 
     Styles and scripts of the page cannot affect anything outside the frame.
 
@@ -80,7 +80,7 @@ def in_frame(page: str, title: str) -> str:
 def pack_fractions(values: np.ndarray) -> str:
     """Encode numbers from -1 to 1 as int16 in Base64. The error is at most 0.00002.
 
-    32,000 means 1. The result has an eighth of the size of decimal digits.
+    32,000 means 1. This needs an eighth of the space of decimal numbers in JSON.
     """
     return _base64((np.clip(values, -1.0, 1.0) * UNIT).round().astype("<i2"))
 

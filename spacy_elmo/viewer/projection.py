@@ -55,7 +55,7 @@ def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d,
 
 
 def check_projection(method: str) -> None:
-    """Check the name of a projection.
+    """Check that a projection is "pca" or "tsne".
 
     RAISES (ValueError): There is no such projection.
     """

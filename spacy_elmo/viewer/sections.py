@@ -22,7 +22,7 @@ from .senses import CONTEXT, senses_section
 def make_senses(
     nlp: Language, drawn: Sequence[Drawn], *, projection: str = "pca", seed: int = 0
 ) -> dict[str, Any]:
-    """Make the section with maps of the occurrences of words. Compute their vectors.
+    """Compute the vectors of occurrences of words, and make the section with their maps.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     drawn (Sequence[Drawn]): The occurrences of each word.
@@ -37,7 +37,7 @@ def make_senses(
 
 
 def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[str, Any]:
-    """Make the section with the cosines of all tokens of two sentences. Compute their vectors.
+    """Compute the vectors of two sentences, and make the section with their tokens' cosines.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     one (Sequence[str]): Tokens of the first sentence.
@@ -58,7 +58,7 @@ def heat_section(
     vectors: tuple[Floats3d, Floats3d],
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """Make the section with the cosines of all tokens of two sentences.
+    """Make the section with the cosine of each token of a sentence and each of another.
 
     tokens (Tuple[Sequence[str], Sequence[str]]): The tokens of each sentence.
     vectors (Tuple[Floats3d, Floats3d]): The vectors of each sentence, in each view (the layers and
@@ -184,7 +184,7 @@ def _names(pipe: Elmo) -> list[str]:
 
 
 def _with_mix(pipe: Elmo, layers: Floats3d) -> Floats3d:
-    """Append the mix, with the pipe's settings, to the layers: `(L + 2, n, 2P)`."""
+    """Append the pipe's mix of the layers as one more layer. *Shape:* `(L + 2, n, 2P)`."""
     return np.concatenate([layers, mix_layers(layers, pipe.settings.mix)[None]])
 
 

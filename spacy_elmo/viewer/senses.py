@@ -68,7 +68,7 @@ def _word(
 def _views(
     drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
 ) -> tuple[list[Section], list[list[str]]]:
-    """Make a view for each layer and the mix, and the rows of a table about the views.
+    """Make a view (map, clusters, neighbors) for each layer and the mix, and a table of views.
 
     Each map is rotated to match the map of the previous view. Clusters are also renumbered to match
     the previous view.
@@ -158,7 +158,7 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
 
 
 def _facts(variance: Optional[float], drawn: Drawn) -> str:
-    """Return the text below the slider: number of occurrences, and share of the variance."""
+    """Return the line of text about a map: number of occurrences, and share of the variance."""
     n = len(drawn.occurrences)
     facts = [f"{drawn.n_total:,} occurrences"]
     if n < drawn.n_total:
@@ -177,7 +177,10 @@ def _figure(value: Optional[float], form: str) -> str:
 
 
 def _context(one: Occurrence) -> list[str]:
-    """Return the words within five tokens of an occurrence, in lower case, without punctuation."""
+    """Return the words up to five tokens before and after an occurrence, in lower case.
+
+    Punctuation and the occurrence itself are left out.
+    """
     sentence = one.sentence
     around = [
         *one.doc[max(sentence.start, one.start - WINDOW) : one.start],

@@ -118,7 +118,7 @@ class CoreferenceResolver(TaskPipe):
     # Training
 
     def _found_in(self, doc: Doc) -> Iterable[int]:
-        """Yield the sizes of the clusters that training uses."""
+        """Yield the number of mentions of each gold cluster, without singletons if they are off."""
         clusters = read_clusters(doc, self.span_cluster_prefix) or ()
         return (len(cluster) for cluster in clusters if len(cluster) > 1 or self.singletons)
 
@@ -139,9 +139,13 @@ class CoreferenceResolver(TaskPipe):
     def _loss(
         self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
     ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Return the loss, summed over spans, and its gradients for each ranking.
+        """Return the loss of all Docs, and for each Doc the gradients of its scores.
 
-        The gradients are with respect to the scores of mentions, and the scores of pairs.
+        gold (Sequence[Optional[List[List[Tuple[int, int]]]]]): The gold clusters of each Doc; None
+            without annotation.
+        scores (Sequence[Ranking]): The output of the model for each Doc.
+        RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The loss, in nats, summed over
+            spans; and the gradients of `mention_scores` and `pair_scores` of each Ranking.
         """
         xp, total, gradients = self.model.ops.xp, 0.0, []
         for clusters, ranking in zip(gold, scores):

@@ -14,7 +14,7 @@ PREFIX = "coref_clusters"
 
 
 def cluster_keys(doc: Doc, prefix: str) -> list[str]:
-    """Return the keys of `doc.spans` that are the prefix, "_" and a number."""
+    """Return the keys of `doc.spans` that contain clusters: `PREFIX_1`, `PREFIX_2` and so on."""
     return [key for key in doc.spans if re.fullmatch(re.escape(prefix) + r"_\d+", key)]
 
 
@@ -56,19 +56,19 @@ def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) 
 
 
 def gold_clusters(example: Example, prefix: str = PREFIX) -> Optional[list[Cluster]]:
-    """Return the gold clusters, in tokens of the predicted Doc; None without annotation."""
+    """Return the gold clusters as token positions in the predicted Doc; None without annotation."""
     clusters = read_clusters(example.reference, prefix)
     return clusters and _align(clusters, to_predicted(example))
 
 
 def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
-    """Return the predicted clusters, in tokens of the reference."""
+    """Return the predicted clusters as token positions in the reference."""
     clusters = read_clusters(example.predicted, prefix) or []
     return _align(clusters, to_reference(example))
 
 
 def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
-    """Convert clusters to tokens of another Doc of the same text.
+    """Convert the token positions in clusters to those in another Doc of the same text.
 
     Drop mentions that begin or end inside a token of the other Doc. If two mentions only differ in
     whitespace, keep the first.

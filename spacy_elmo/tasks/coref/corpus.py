@@ -28,7 +28,7 @@ COREF_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.CorefCorpus.v1")
 def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX) -> Reader:
-    """Make a corpus reader for `elmo_coref`. It keeps the tokens and sentences of the file.
+    """Make a corpus reader for `elmo_coref`. The Docs have the tokens and sentences of the file.
 
     The file is one of:
 

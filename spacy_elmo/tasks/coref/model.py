@@ -30,7 +30,8 @@ class Ranking:
 
     candidates (CandidateSpans): All spans up to the maximum width.
     mention_scores (Floats1d): How likely each span is a mention. *Shape:* `(n_spans,)`
-    kept (numpy.ndarray): Indices of the best spans, which are ranked. *Shape:* `(n_kept,)`
+    kept (numpy.ndarray): Indices of the best `candidates`, which get scores of antecedents.
+        *Shape:* `(n_kept,)`
     pair_scores (Floats2d): Scores of antecedents. Row i, column a: the score of kept span
         i - a - 1 as the antecedent of kept span i; -inf if there is no such span. "No antecedent"
         always has score 0. *Shape:* `(n_kept, n_antecedents)`
@@ -43,10 +44,10 @@ class Ranking:
 
 
 class DocRanker(DocHead):
-    """Output of the model: a callable that ranks the spans of one Doc of the batch."""
+    """Output of the model: a callable that scores spans, and antecedents, of a Doc of the batch."""
 
     def __call__(self, doc: int, segments: Sequence[Segment]) -> tuple[Ranking, Callable]:
-        """Rank the spans of some segments of a Doc.
+        """Score the spans in some segments of a Doc, and the antecedents of the best spans.
 
         doc (int): Index of the Doc in the batch.
         segments (Sequence[Segment]): The segments to read, at least one.
@@ -99,8 +100,8 @@ def build_coref(
     max_antecedents (int): Maximum number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
     input_dropout (float): Dropout rate of the token vectors.
-    RETURNS (Model[List[Doc], DocRanker]): The model. Its output is a callable that ranks the spans
-        of a Doc.
+    RETURNS (Model[List[Doc], DocRanker]): The model. Its output is a callable that scores the
+        spans of a Doc, and their antecedents.
     RAISES (ValueError): A size is out of range.
     """
     settings = dict(locals())
@@ -125,7 +126,11 @@ def build_coref(
 def rank(
     model: Model, X: tuple[Floats2d, Sequence[Segment]], is_train: bool
 ) -> tuple[Ranking, Callable]:
-    """Compute the forward pass of the head."""
+    """Score the spans of one Doc from its token vectors: the forward pass of the head.
+
+    X (Tuple[Floats2d, Sequence[Segment]]): The vectors of the tokens in the segments, concatenated;
+        and the segments.
+    """
     vectors, segments = X
     candidates = find_candidate_spans(segments, model.attrs["max_span_width"])
     lengths = [one.end - one.start for one in segments]
@@ -145,7 +150,7 @@ def rank(
 
 
 def init(model: Model[list[Doc], DocRanker], X: Optional[list[Doc]] = None, Y: Any = None) -> None:
-    """Initialize the tok2vec layer, and create the module with its width."""
+    """Initialize the tok2vec layer, and create the PyTorch module for vectors of its width."""
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
     (vectors,) = tok2vec.predict((X or [])[:1])

@@ -16,9 +16,9 @@ MEAN_OF = ("muc", "b3", "ceafe")
 
 
 class ClusterCounts(NamedTuple):
-    """Counts for precision (`p_right / p_all`) and recall (`r_right / r_all`).
+    """Counts of one metric: precision is `p_right / p_all`, and recall is `r_right / r_all`.
 
-    The counts of several documents can be added.
+    A metric counts links, mentions or clusters. The counts of several documents can be added.
     """
 
     p_right: float = 0.0
@@ -185,7 +185,7 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
 def _parts(
     clusters: Sequence[Cluster], others: Sequence[Cluster]
 ) -> Iterable[tuple[Cluster, Counter[int]]]:
-    """Yield each cluster, and how many of its mentions each cluster of the other side has."""
+    """Yield each cluster, and the number of mentions it shares with each of `others`, by index."""
     place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
     for cluster in clusters:
         yield cluster, Counter(place[mention] for mention in cluster if mention in place)

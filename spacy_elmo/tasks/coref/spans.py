@@ -37,14 +37,14 @@ class CandidateSpans:
 
     @property
     def mentions(self) -> list[Mention]:
-        """First token of each span in the Doc, and the token after its last one."""
+        """Positions in the Doc of each span's first token, and of the token after its last one."""
         return list(zip(self.starts.tolist(), (self.starts + self.widths).tolist()))
 
 
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
     """Find all spans of up to `max_width` tokens within segments.
 
-    If segments overlap, a span belongs to the segment that keeps its first token.
+    If segments overlap, each span is found once: in the segment that keeps its first token.
 
     segments (Sequence[Segment]): The segments.
     max_width (int): Maximum number of tokens in a span.

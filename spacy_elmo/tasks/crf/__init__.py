@@ -135,7 +135,11 @@ class CRFTagger(SpanPipe):
         return total - gold_total, Chains(d_scores, *d_params)
 
     def _gold(self, example: Example) -> Optional[np.ndarray]:
-        """Return which tags of each token agree with the annotation; None without annotation."""
+        """Return a mask of the tags that agree with the gold spans; None without annotation.
+
+        RETURNS (Optional[numpy.ndarray]): True at such tags. *Shape:* `(n_tokens, n_tags)`
+        RAISES (ValueError): A label is unknown, or the gold spans are wrong.
+        """
         gold = gold_spans(example, self.spans_key)
         if gold is None:
             return None

@@ -107,7 +107,7 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
 
 
 class _Transitions:
-    """Steps of the recursion, forwards and backwards. exp(transitions) is computed once."""
+    """Forward and backward steps of the recursion. exp(transitions) is computed once."""
 
     def __init__(self, matrix: Any, xp: Any):
         self.matrix, self.xp = matrix, xp
@@ -116,12 +116,12 @@ class _Transitions:
         self.values = xp.exp(matrix - self.largest)
 
     def _is_wide(self, values: Any, largest: Any) -> bool:
-        """Return whether `exp(values - largest)` may become 0 for values that are not excluded."""
+        """Return whether `exp(values - largest)` may underflow to 0 for a value above -inf."""
         lowest = self.xp.where(self.xp.isneginf(values), largest, values)
         return bool((largest - lowest).max() + self.spread > SAFE)
 
     def reach(self, values: Any) -> Any:
-        """Compute the next step, `log(exp(values) @ exp(matrix))`, without overflow."""
+        """Compute one step of the recursion, `log(exp(values) @ exp(matrix))`, without overflow."""
         largest = values.max(axis=1, keepdims=True)
         if self._is_wide(values, largest):
             return log_sum_exp(values[:, :, None] + self.matrix, axis=1)[:, 0]
@@ -180,7 +180,7 @@ def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
 
 
 def forward(model: CRF, docs: list[Doc], is_train: bool) -> tuple[Chains, Callable]:
-    """Compute the scores of tags and transitions."""
+    """Compute the scores of the tags of each token. Return them with the transition scores."""
     scores, backprop_scores = model.layers[0](docs, is_train)
 
     def backprop(gradient: Chains) -> list[Doc]:

@@ -13,20 +13,20 @@ Encoder: TypeAlias = Model[Vectors, Vectors]
 
 
 def check_sizes(name: str, **sizes: float) -> None:
-    """Check that the sizes of a layer or component are at least 1."""
+    """Raise an error if a size of the layer or component `name` is below 1."""
     for key, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name}: {key} must be at least 1, got {size}")
 
 
 def check_even(name: str, width: int) -> None:
-    """Check that a width is even, because each of two directions gets half."""
+    """Raise an error if a width is odd or 0. Each of two directions gets half of it."""
     if width < 2 or width % 2:
         raise ValueError(f"{name}: width must be even and at least 2, got {width}")
 
 
 def check_rate(name: str, dropout: float) -> None:
-    """Check that a dropout rate is at least 0 and below 1."""
+    """Raise an error unless a dropout rate is at least 0 and below 1."""
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"{name}: dropout must be at least 0 and below 1, got {dropout}")
 
@@ -52,7 +52,9 @@ class DocHead:
 def forward_head(
     model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
 ) -> tuple[DocHead, Callable]:
-    """Compute the vectors of Docs, and return a head for them and the backward pass.
+    """Compute the vectors of Docs, and return a callable for the head, and the backward pass.
+
+    `make` is the subclass of DocHead to return.
 
     In training, first run the backward pass of each call of the head. Then call the backward pass
     of this function once, with the head as its argument.

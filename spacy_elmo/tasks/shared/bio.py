@@ -118,7 +118,7 @@ class BILUOTags(BIOTags):
 
 @lru_cache(maxsize=16)
 def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
-    """Return the tags of a tuple of labels. The last 16 results are cached."""
+    """Return the BIO or BILUO tags (`kind`) of some labels. The last 16 results are cached."""
     return kind(labels)
 
 

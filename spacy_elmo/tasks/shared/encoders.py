@@ -45,14 +45,14 @@ def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float =
 
 
 def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callable]:
-    """Compute the forward pass of one layer."""
+    """Run one bidirectional recurrent layer on each sequence of vectors."""
     if not X:
         return [], lambda dY: []
     return run_module(model, X, is_train, lambda module, vectors: module(vectors))
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
-    """Create the PyTorch module. X determines the width of the input."""
+    """Create the PyTorch module. The input has the width of X."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))

@@ -68,7 +68,7 @@ def build_highway_lstm(
 
 
 def forward(model: Encoder, X: Sequence[Floats2d], is_train: bool) -> tuple[Vectors, Callable]:
-    """Compute the forward pass of one layer."""
+    """Run one layer on each sequence, in its one or two directions."""
     import torch
     from torch.nn.functional import dropout
 
@@ -134,7 +134,7 @@ def run_steps(
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
-    """Initialize the weights with orthonormal blocks, and the biases with 1 for forget gates."""
+    """Initialize weights with orthonormal blocks, and biases with 0, or 1 for forget gates."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     n_directions = len(model.attrs["directions"])
@@ -148,7 +148,9 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 
 
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
-    """Make random blocks with orthonormal rows or, if `nO > nI`, columns (Saxe et al. 2014).
+    """Make `n_blocks` random matrices with orthonormal rows, stacked in one (Saxe et al. 2014).
+
+    If `nO > nI`, the columns are orthonormal.
 
     RETURNS (numpy.ndarray): *Shape:* `(n_blocks * nO, nI)`
     """

@@ -85,7 +85,7 @@ class TaskPipe(TrainablePipe):
         return self._loss([self._gold(example) for example in examples], scores)
 
     def _learn(self, docs: list[Doc], gold: list) -> float:
-        """Run the model forwards and backwards, and return the loss."""
+        """Run the model forwards and backwards on a batch, and return the loss."""
         scores, backprop = self.model.begin_update(docs)
         loss: float
         loss, gradient = self._loss(gold, scores)
@@ -107,8 +107,11 @@ class TaskPipe(TrainablePipe):
     def _samples(
         self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
     ) -> tuple[list[Doc], set]:
-        """Return some Docs to infer sizes from, and what `_found_in` finds in all references.
+        """Return the first few predicted Docs, to infer sizes of the model, and all labels.
 
+        get_examples (Callable[[], Iterable[Example]]): The training examples.
+        has_labels (bool): Whether labels are known, so that no example needs annotation.
+        RETURNS (Tuple[List[Doc], Set]): The Docs, and all results of `_found_in` for references.
         RAISES (ValueError): There are no examples, or there is no annotation.
         """
         samples: list[Example] = []

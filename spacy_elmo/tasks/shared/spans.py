@@ -29,7 +29,7 @@ def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
 
 
 def place_of(key: Optional[str]) -> str:
-    """Return the name of a span group, or "doc.ents" for None, for error messages."""
+    """Return `doc.spans[KEY]`, or "doc.ents" if the key is None, for error messages."""
     return "doc.ents" if key is None else f"doc.spans[{key!r}]"
 
 

@@ -79,7 +79,7 @@ def create_module(
 def init_classifier(
     model: Model, X: Optional[list[Doc]] = None, Y: Optional[Floats2d] = None
 ) -> None:
-    """Initialize a layer whose output has one column per label."""
+    """Initialize a layer with an output per label. Y has a column for each label."""
     if Y is not None and model.has_dim("nO") is None:
         model.set_dim("nO", Y.shape[1])
     create_module(model, X, nO=model.get_dim("nO"))
@@ -133,7 +133,7 @@ def run_texts(
 
 
 def _run_groups(module: Callable, tensors: list, *, size: int) -> Sequence:
-    """Call a module with the tensors in groups of `size`, one group per argument."""
+    """Call a module whose arguments are lists of `size` consecutive tensors."""
     found: Sequence = module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
     return found
 

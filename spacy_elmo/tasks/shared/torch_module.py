@@ -56,7 +56,7 @@ class ModuleShim(PyTorchShim):
         return copy_shim(self)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the module, if there is one."""
+        """Move the module to a device, if the module is created."""
         if self._model is not None:
             super().to_device(device_type, device_id)
 
@@ -144,7 +144,7 @@ def make_module(place: str, **sizes: Any) -> "Module":
 
 
 def get_module_shim(model: Model) -> ModuleShim:
-    """Return the shim of a layer."""
+    """Return the ModuleShim of a layer that has exactly one shim."""
     shim = model.shims[0]
     assert isinstance(shim, ModuleShim)
     return shim

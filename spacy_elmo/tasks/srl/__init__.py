@@ -142,7 +142,7 @@ class SemanticRoleLabeler(SpanPipe):
     def _scored(
         self, instances: Iterable[Instance], score: InstanceScorer
     ) -> Iterator[tuple[Instance, np.ndarray]]:
-        """Yield each instance with the scores of its tags."""
+        """Yield each instance with its logits, `(n_tokens, n_tags)`; long sentences first."""
         for batch in self._batches(instances):
             scores, _ = score(batch)
             yield from zip(batch, map(self.model.ops.to_numpy, scores))
@@ -218,7 +218,7 @@ class SemanticRoleLabeler(SpanPipe):
         return loss, d_scores
 
     def _gold(self, example: Example) -> Optional[Frames]:
-        """Check and return the gold roles of each predicate."""
+        """Check and return the gold roles of each predicate; None without annotation."""
         frames = gold_frames(example)
         return frames and checked_frames(example.predicted, frames, self.segmenter, self.labels)
 

@@ -20,7 +20,7 @@ Frames = dict[int, list[LabeledSpan]]  # From the token of a predicate to its ro
 
 
 def read_frames(doc: Doc) -> Optional[Frames]:
-    """Read the roles of each predicate from `doc.spans["srl"]`, including V.
+    """Read the roles of each predicate from `doc.spans["srl"]`, including V, the predicate itself.
 
     RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles; None if the Doc has no
         such span group.
@@ -79,10 +79,10 @@ class SRLTags(BIOTags):
     """BIO tags of roles. B-V is only allowed at the predicate."""
 
     def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
-        """Find the best valid sequence of tags with B-V only at the predicate.
+        """Find the best valid sequence of tags that has B-V at the predicate, and only there.
 
         scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
-        predicate (int): The predicate's token.
+        predicate (int): Position of the predicate in the sentence.
         RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`
         """
         fixed = np.array(scores)
@@ -93,19 +93,19 @@ class SRLTags(BIOTags):
 
 
 def gold_frames(example: Example) -> Optional[Frames]:
-    """Return the gold frames, in tokens of the predicted Doc; None without annotation."""
+    """Return the gold frames as token positions in the predicted Doc; None without annotation."""
     frames = read_frames(example.reference)
     return frames and _align(frames, to_predicted(example))
 
 
 def predicted_frames(example: Example) -> Frames:
-    """Return the predicted frames, in tokens of the reference."""
+    """Return the predicted frames as token positions in the reference."""
     frames = read_frames(example.predicted) or {}
     return _align(frames, to_reference(example))
 
 
 def _align(frames: Frames, aligner: Aligner) -> Frames:
-    """Convert frames to tokens of another Doc of the same text.
+    """Convert the token positions in frames to those in another Doc of the same text.
 
     Drop spans that begin or end inside a token of the other Doc. If two predicates are in the same
     token of the other Doc, drop the second.

@@ -51,7 +51,7 @@ class Instance:
 
     @property
     def flags(self) -> np.ndarray:
-        """Flag of each token.
+        """Flags of the tokens: FLAGGED at the predicate, else OTHER; without predicate UNFLAGGED.
 
         *Shape:* `(n_tokens,)`
         """
@@ -135,7 +135,7 @@ def build_srl(
 def init(
     model: Model[list[Doc], InstanceScorer], X: Optional[list[Doc]] = None, Y: object = None
 ) -> None:
-    """Initialize the tok2vec layer, and the head with its width."""
+    """Initialize the tok2vec layer, and the head for vectors of its width."""
     model.get_ref("output").set_dim("nO", model.get_dim("nO"))
     tok2vec = model.get_ref("tok2vec")
     tok2vec.initialize(X=X)
@@ -172,7 +172,7 @@ def forward_flags(model: FlagLayer, X: Flagged, is_train: bool) -> tuple[Vectors
 
 
 def init_flags(model: FlagLayer, X: Flagged, Y: object = None) -> None:
-    """Initialize `ConcatFlags`. X determines the width of the input."""
+    """Initialize `ConcatFlags` for vectors of the width of X."""
     width = X[0][0].shape[1]
     model.set_dim("nI", width)
     model.set_dim("nO", width + model.get_dim("nE"))

@@ -17,7 +17,7 @@ ANSWER_TEXTS = "texts"  # Key of its attribute with the original texts of gold a
 
 
 class Halves(NamedTuple):
-    """Tokens of the two texts of a Doc."""
+    """Tokens of the two texts of a Doc, as slices of the Doc."""
 
     first: slice
     second: slice

@@ -116,13 +116,13 @@ def _check(
 def forward_esim(
     model: Model[list[Doc], Floats2d], docs: list[Doc], is_train: bool
 ) -> tuple[Floats2d, Callable]:
-    """Compute the probabilities of the labels."""
+    """Compute the probabilities of the labels of each pair of texts, `(n_docs, n_labels)`."""
     items = [(i, read_halves(doc, model.attrs["groups"])) for i, doc in enumerate(docs)]
     return classify(model, docs, items, is_train, model.ops.softmax)
 
 
 def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[Scores, Callable]:
-    """Compute the scores in all windows. Each token gets the scores of the window that keeps it."""
+    """Compute the logits of contexts. If two windows overlap, a token has the logits of one."""
     cut = Windows(model.attrs["window"], model.attrs["overlap"])
     halves = [read_halves(doc, model.attrs["groups"]) for doc in docs]
     items = []

@@ -52,7 +52,10 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Encode the first or the second texts of all pairs. Return vectors and mask."""
+        """Return the output of the first biLSTM for the first (or second) texts, and their mask.
+
+        `beside` contains vectors to concatenate with it, or nothing.
+        """
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
         if beside:
@@ -60,7 +63,7 @@ class ESIM(nn.Module):
         return encoded, mask
 
     def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Compare texts with what they attend to in the other texts, and pool the result."""
+        """Compare tokens with their attention to the other text. Pool the tokens of each text."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
         return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
@@ -149,10 +152,10 @@ class BiDAFSelfAttention(nn.Module):
         return [found[: len(text)] for found, text in zip(scores, second)]
 
     def _both_ways(self, question: Tensor, context: Tensor, q_mask: Tensor, mask: Tensor) -> Tensor:
-        """Return `[h ; c ; h * c ; q * c]` for each token h of the context.
+        """Return `[h ; c ; h * c ; q * c]` for the vector h of each token of the context.
 
-        c is the weighted sum of the question for this token. q is the weighted sum of the context
-        for the question.
+        c is the sum of the question's vectors, weighted by the attention of h. q is the sum of the
+        context's vectors, weighted by the attention of the question. It is the same for all h.
         """
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question
@@ -162,7 +165,7 @@ class BiDAFSelfAttention(nn.Module):
         return torch.cat([context, seen, context * seen, from_question * seen], dim=2)
 
     def _to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Attend from each token of the context to all other tokens."""
+        """Compute the self-attention of the context: from each token to all other tokens."""
         x = self.dropout(self.encode_merged(self.dropout(x), mask))
         others = ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
         seen = masked_softmax(self.self_attention(x, x), mask[:, None] & others) @ x

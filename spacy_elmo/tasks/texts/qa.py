@@ -173,7 +173,7 @@ class QuestionAnswerer(TaskPipe):
         return loss, gradients
 
     def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:
-        """Return the gold answers as tokens of the context, extended to whole tokens.
+        """Return the gold answers as spans of whole tokens, counted from the context's first token.
 
         Return an empty list for a question without an answer if the model learns such questions.
         Return None without annotation.
@@ -264,7 +264,7 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def normalize(text: str) -> str:
-    """Lower-case a text, and remove punctuation, articles and extra spaces, as SQuAD's script."""
+    """Lower-case a text and remove punctuation, articles and extra spaces, like SQuAD's script."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split())
 
 

@@ -24,7 +24,7 @@ class TextPairCategorizer(TextCategorizer):
     """
 
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
-        """Compute the probabilities of the labels, also for Docs without tokens.
+        """Compute the probabilities of the labels. Unlike `textcat`, do so for empty Docs, too.
 
         docs (Iterable[Doc]): The Docs.
         RETURNS (Floats2d): *Shape:* `(n_docs, n_labels)`
