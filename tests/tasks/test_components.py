@@ -322,6 +322,8 @@ def test_labels(make, task, known, own):
         (COREF, {"mention_loss": 0.0}, "with singletons, got 0"),
         (COREF, {"model": {"max_span_width": 0}}, "max_span_width.*got 0"),
         (COREF, {"model": {"encoder_width": 7}}, "must be even .*got 7"),
+        (COREF, {"model": {"dropout": 1.0}}, "dropout must be .*got 1.0"),
+        (COREF, {"model": {"input_dropout": -0.1}}, "input_dropout.*got -0.1"),
         (QA, {"groups": ["question"]}, "two different names"),
         (QA, {"width": 0}, "got 0"),
         (QA, {"window": 10, "overlap": 10}, "overlap"),

@@ -12,7 +12,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ...embedding.segmenters import Segment
 from ...registry import registry
-from ..shared import DocHead, Tok2Vec, check_even, check_sizes, forward_head
+from ..shared import DocHead, Tok2Vec, check_even, check_rate, check_sizes, forward_head
 from ..shared.torch_module import ModuleShim, get_module_shim, make_module, run_module
 from .spans import CandidateSpans, find_candidate_spans
 
@@ -111,6 +111,8 @@ def build_coref(
     if not spans_per_word > 0:
         raise ValueError(f"Coref: spans_per_word must be above 0, got {spans_per_word}")
     check_even("encoder_width", encoder_width)
+    check_rate("Coref", dropout)
+    check_rate("Coref: input_dropout", input_dropout)
     build = partial(make_module, RANKER, **settings)
     attrs = {"max_span_width": max_span_width}
     head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(build)], attrs=attrs)
