@@ -122,7 +122,7 @@ def render_config(
 
 
 def _little_text(lang: Optional[str]) -> str:
-    """Return a warning about too little text. It names a published model that can be continued."""
+    """Return a warning about too little text. It names a published model to train further."""
     from ..weights import BUNDLED
     from ..weights.named import NAMED
 
