@@ -74,7 +74,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     settings = {
         name
         for name, parameter in signature.parameters.items()
-        # Settings of a config are also options.
+        # `ctx`: the command also accepts the settings of a config as options.
         if isinstance(parameter.default, typer.models.OptionInfo) or name == "ctx"
     }
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]

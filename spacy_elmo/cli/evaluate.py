@@ -75,7 +75,7 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
 
     nlp (Language): The pipeline.
     data (Path): The file.
-    reader (Optional[str]): A registered reader to use instead.
+    reader (Optional[str]): Name of a registered reader. Default: the reader for dev data.
     RETURNS (List[Example]): The examples.
     RAISES (ValueError): There are no examples, or there is no such reader.
     """

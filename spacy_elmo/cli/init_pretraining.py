@@ -93,8 +93,8 @@ def render_config(
     """Return a config for `spacy elmo pretrain` as text.
 
     choice (Choice): The settings.
-    train (List[str]): Text to train on.
-    dev (List[str]): Held-out text.
+    train (List[str]): Paths of the training text.
+    dev (List[str]): Paths of the held-out text.
     header (List[str]): Lines of the comment at the top.
     format (str): 'sentences' or 'text'.
     lang (str): Language of the text.

@@ -45,7 +45,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     """
     path = followed(path)
     parent = Path(tempfile.gettempdir()) if is_stream(path) else path.parent
-    # A folder with the marker is deleted as a whole.
+    # A folder with the marker is deleted as a whole, so leftovers in it may stay.
     if not (is_ours(parent) or is_ours(parent.parent)):
         sweep(parent, path.name)
     with by_its_name(path):

@@ -42,8 +42,8 @@ class Reading:
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
         else:
-            # The language does not change sentences. Earlier versions used "en", so the digest
-            # stays equal.
+            # The language does not change sentences. Always hash "en", as earlier versions did, so
+            # that their parts are found.
             settings["lang"] = "en"
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)

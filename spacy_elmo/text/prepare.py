@@ -199,7 +199,7 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     if manifest is None:
         return False
     is_split = settings["format"] == "text" or any(map(is_jsonl, files))
-    # The language does not change how sentences are read.
+    # The language only matters for running text, which spaCy splits.
     if settings["lang"] is None or not is_split:
         settings = {**settings, "lang": manifest["settings"].get("lang")}
     found = differences(manifest, files, settings)

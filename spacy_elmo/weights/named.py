@@ -79,7 +79,7 @@ class NamedModel:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Description of the model that needs no download, as JSON."""
+        """Description without a download, as JSON. A model that is not published has only URLs."""
         urls = {"urls": [file.url for file in self.files]}
         if not self.is_published:
             return urls
