@@ -68,7 +68,7 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     """Read a file of limited size.
 
     file (Union[Path, zipfile.Path]): The file.
-    max_bytes (int): Maximum size of the file.
+    max_bytes (int): Maximum size of the unpacked file, in bytes.
     RETURNS (bytes): The content.
     RAISES (ValueError): The file cannot be read, or is too large.
     """
