@@ -28,7 +28,8 @@ def build_bilm(**sizes: Any) -> Model[list[Doc], Layers]:
 
     The arguments are the sizes in `spacy_elmo.frozen.config.BiLMConfig`.
 
-    RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` per Doc.
+    RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` per Doc: layer 0 and L LSTM
+        layers, with P units per direction.
     RAISES (ValueError): A size is invalid.
     """
     return BiLMLayer(BiLMConfig.from_dict(sizes))

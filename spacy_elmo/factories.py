@@ -18,7 +18,12 @@ SENTENCES = {"@segmenters": "spacy-elmo.sentences.v2"}
 
 
 def _make(place: str, nlp: Language, **settings: Any) -> Pipe:
-    """Import the class of a component, and make the component from its factory's arguments."""
+    """Import the class of a component, and return a component with these settings.
+
+    place (str): Module and class in `tasks`, such as "crf:CRFTagger".
+    nlp (Language): The pipeline.
+    settings (Any): The other arguments of the factory.
+    """
     pipe: Pipe = resolve_name(f"{__package__}.tasks.{place}")(nlp.vocab, **settings)
     return pipe
 
@@ -182,20 +187,20 @@ def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Calla
     """Make an `elmo_textpair` pipe.
 
     model (Model[List[Doc], Floats2d]): Model from Docs of two texts to label probabilities.
-    scorer (Optional[Callable]): The scorer.
+    scorer (Optional[Callable]): The function that `nlp.evaluate` calls for this pipe.
     """
     return _make("texts.textpair:TextPairCategorizer", **locals(), threshold=0.0)
 
 
 def roles_of_doc(doc: Doc) -> dict:
-    """Return `doc._.srl`: a dict from each predicate's token to its spans by label."""
+    """Return `doc._.srl`: for the token index of each predicate, lists of spans by label."""
     from .tasks.srl.frames import roles_by_predicate
 
     return roles_by_predicate(doc)
 
 
 def roles_of_token(token: Token) -> dict:
-    """Return `token._.srl`: a dict from labels to spans; empty if the token is no predicate.
+    """Return `token._.srl`: lists of spans by label; empty if the token is not a predicate.
 
     This is slow in a loop, because each call reads all spans of the Doc.
     """

@@ -74,7 +74,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     settings = {
         name
         for name, parameter in signature.parameters.items()
-        # Settings of a config are also options.
+        # `ctx`: the command also accepts the settings of a config as options.
         if isinstance(parameter.default, typer.models.OptionInfo) or name == "ctx"
     }
     run.__signature__ = signature.replace(  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def no_traceback() -> Iterator[None]:
-    """Print an error as one line, and exit with the error's own code, or 1."""
+    """Print an error of a `with` block as one line, and exit with its `exit_code`, or 1."""
     try:
         with stopped("Stopped"):
             yield
@@ -113,7 +113,7 @@ def stopped(message: str) -> Iterator[None]:
 
 
 def check_new(*outputs: Optional[Path], force: bool) -> None:
-    """Check that a command does not overwrite existing files without --force.
+    """Raise a ValueError if a command would overwrite an existing file without --force.
 
     outputs (Optional[Path]): Files to write. None, "-", devices and FIFOs are not checked.
     force (bool): Whether the command may overwrite files.
@@ -129,7 +129,7 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
 
 
 def _with_options(message: str) -> str:
-    """Replace settings in a message with the options of the running command."""
+    """Replace settings in a message by options of the command: `force=True` by --force."""
     settings = _settings.get(set())
 
     def option(match: re.Match[str]) -> str:
@@ -159,7 +159,7 @@ def _line(error: BaseException) -> str:
 
 @contextmanager
 def _printable_logs() -> Iterator[None]:
-    """Make the messages of spaCy's logger, which name components and files, safe for terminals."""
+    """Escape control characters in messages of spaCy's logger during a `with` block."""
 
     def change(record: logging.LogRecord) -> bool:
         record.msg, record.args = printable(record.getMessage()), ()
@@ -174,7 +174,7 @@ def _printable_logs() -> Iterator[None]:
 
 
 def _show(message: object, *_: Any, **__: Any) -> None:
-    """Print a warning as a line to stderr, without breaking progress bars."""
+    """Print a warning as a line to stderr, above progress bars."""
     from tqdm import tqdm
 
     tqdm.write(SafePrinter(no_print=True).warn(_with_options(str(message))), file=sys.stderr)

@@ -75,7 +75,7 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
 
     nlp (Language): The pipeline.
     data (Path): The file.
-    reader (Optional[str]): A registered reader to use instead.
+    reader (Optional[str]): Name of a registered reader. Default: the reader for dev data.
     RETURNS (List[Example]): The examples.
     RAISES (ValueError): There are no examples, or there is no such reader.
     """
@@ -103,7 +103,7 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
 
 
 def _block_of_dev(nlp: Language) -> dict[str, Any]:
-    """Return the config block of the reader for dev data. Default: a block of spaCy's reader."""
+    """Return the pipeline's config block for reading dev data, or else one of spaCy's reader."""
     config = nlp.config.interpolate()
     try:
         return dict(dot_to_object(config, config["training"]["dev_corpus"]))

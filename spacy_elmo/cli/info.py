@@ -79,7 +79,10 @@ def _audit(
 
 
 def _rows(content: dict[str, Any], indent: int = 0) -> Iterator[tuple[str, Optional[str]]]:
-    """Yield a row for each entry. For an inner object, yield its name and then its entries."""
+    """Yield the rows of a description: key and value as text.
+
+    An inner object has a row with the value None. The rows of its entries follow, indented.
+    """
     for key, value in content.items():
         shown = None if isinstance(value, dict) and value else one_line(_shown(value))
         yield " " * indent + one_line(key), shown
@@ -88,7 +91,11 @@ def _rows(content: dict[str, Any], indent: int = 0) -> Iterator[tuple[str, Optio
 
 
 def _lines(key: str, value: str, column: int, width: int) -> list[str]:
-    """Wrap a row. Put the value below its name if a word is too long, such as a checksum."""
+    """Wrap a row of a description to lines of `width` characters.
+
+    The value starts at `column`. If one of its words is too long for this, such as a checksum, it
+    starts on the line below the key.
+    """
     below = " " * (len(key) - len(key.lstrip()) + INDENT)
     first, others = key.ljust(column), " " * column
     if max(map(len, value.split()), default=0) > width - column:

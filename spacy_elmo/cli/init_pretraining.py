@@ -93,8 +93,8 @@ def render_config(
     """Return a config for `spacy elmo pretrain` as text.
 
     choice (Choice): The settings.
-    train (List[str]): Text to train on.
-    dev (List[str]): Held-out text.
+    train (List[str]): Paths of the training text.
+    dev (List[str]): Paths of the held-out text.
     header (List[str]): Lines of the comment at the top.
     format (str): 'sentences' or 'text'.
     lang (str): Language of the text.
@@ -122,7 +122,7 @@ def render_config(
 
 
 def _little_text(lang: Optional[str]) -> str:
-    """Return a warning about too little text. It names a published model that can be continued."""
+    """Return a warning about too little text. It names a published model to train further."""
     from ..weights import BUNDLED
     from ..weights.named import NAMED
 

@@ -79,9 +79,9 @@ def init_training_cli(
 def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
     """Return the name of the reader for the components' training data.
 
-    For .spacy files it is spaCy's reader, with two exceptions: components for two texts have their
-    own reader, and so has `elmo_coref` if it is the only component. That reader keeps the sentences
-    of the Docs.
+    This is spaCy's reader if all files are .spacy, with two exceptions. Components for two texts
+    have a reader of their own. `elmo_coref` has one if it is the only component, so that the
+    sentences of the Docs are kept.
 
     names (List[str]): The components.
     paths (List[Path]): The files, as far as they are known.
@@ -150,9 +150,10 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Replace the tok2vec of a component. Return whether the component has one.
+    """Set `tok2vec` as the tok2vec of a component. Return False if its model has none.
 
-    The text classifier of `spacy init config` has no tok2vec, but spaCy's default classifier has.
+    `default` is the component's default config. Its model is used if only this model has a tok2vec:
+    the text classifier of `spacy init config` has none, but spaCy's default classifier has one.
     """
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)
@@ -162,7 +163,7 @@ def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str
 
 
 def _elmo(weights: str) -> dict[str, Any]:
-    """Return the config of the pipe `elmo`, with the sizes of the weights.
+    """Return the config of the pipe `elmo` for weights, with their sizes.
 
     Nothing is downloaded. If the weights are not in the cache, training replaces the default sizes.
     """
@@ -176,7 +177,7 @@ def _elmo(weights: str) -> dict[str, Any]:
 
 
 def _beside_elmo(component: dict[str, Any]) -> dict[str, Any]:
-    """Return a config of spaCy's tok2vec whose encoder reads `[x ; ELMo]`."""
+    """Return the model of a `tok2vec` component, changed so that its encoder reads `[x ; ELMo]`."""
     model = component["model"]
     width = model["encode"]["width"]
     mix = {"@architectures": "spacy-elmo.ScalarMix.v1", "layer_norm": True, "l2": 0.001}

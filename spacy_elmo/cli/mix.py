@@ -45,7 +45,7 @@ def mix_cli(
 def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
     """Print mixes as a table, one row each.
 
-    rows (List[dict]): The result of `learned_mixes`; may have more keys.
+    rows (List[dict]): The result of `learned_mixes`. Other keys are allowed.
     names (Tuple[str, ...]): The keys of the first columns.
     """
     n_layers = max(len(row["weights"]) for row in rows)

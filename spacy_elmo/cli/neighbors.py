@@ -84,7 +84,7 @@ def neighbors_cli(
 
 
 def marked(tokens: Sequence[str], position: int, width: int) -> str:
-    """Return the token in brackets, with as much context as fits."""
+    """Return the token at `position` in brackets, with as much context as fits into `width`."""
     tokens, shown = [one_line(token) for token in tokens], ""
     for context in range(len(tokens) + 1):
         start, end = max(0, position - context), position + context + 1

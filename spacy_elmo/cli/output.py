@@ -48,7 +48,7 @@ def print_table(
 
 
 def cut_text(text: str, width: int) -> str:
-    """Cut a text to a number of characters."""
+    """Cut a text to `width` characters. A cut text ends with an ellipsis."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -62,15 +62,15 @@ def put_report(
     scores: Iterable[Optional[str]],
     read: Iterable[object],
 ) -> None:
-    """Print a report, and write its files.
+    """Print the report of a probe as a table or JSON, and write its files.
 
     report (ProbeReport): The report.
     show (Callable): Prints the report as a table.
     json (Optional[Path]): JSON file to write; "-" prints it instead of the table.
     html (Optional[Path]): Page to write.
     title (str): Title of the page.
-    scores (Iterable[Optional[str]]): The scores on the page, in one section each. None means the
-        report's first score.
+    scores (Iterable[Optional[str]]): Names of the scores on the page, one section each. None is
+        the first score of the report.
     read (Iterable[object]): Names and paths of the inputs, for the page.
     """
     found = asdict(report)

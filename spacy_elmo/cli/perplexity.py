@@ -75,7 +75,7 @@ def _evaluate(
     lang: Optional[str],
     max_tokens: int,
 ) -> Evaluations:
-    """Evaluate each file separately; skip files without sentences, with a warning."""
+    """Compute the perplexity of each file. Skip files without sentences, with a warning."""
     from ..language_model.perplexity import perplexity
     from ..text.corpus import load_text
     from ..text.reading import read_sentences
@@ -99,7 +99,7 @@ def _evaluate(
 
 
 def _total(evaluations: Evaluations) -> "Perplexity":
-    """Combine the figures of all files."""
+    """Return the perplexity over the predictions of all files together."""
     from ..language_model.perplexity import Perplexity
 
     n_tokens = sum(one.n_tokens for one, _ in evaluations.values())

@@ -1,4 +1,4 @@
-"""Functions that load a pipeline which is an argument of a command."""
+"""Functions that load the pipeline in an argument of a command."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def load_pipeline(name: str) -> Language:
 
 
 def read_word_vectors(pipeline: str) -> "WordVectors":
-    """Read the word vectors of a pipeline.
+    """Read the static word vectors of a pipeline.
 
     pipeline (str): Folder or package name of the pipeline.
     RETURNS (WordVectors): The words and their vectors.

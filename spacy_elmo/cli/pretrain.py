@@ -61,7 +61,7 @@ def pretrain_cli(
 
 
 def _overrides(ctx: typer.Context) -> dict[str, Any]:
-    """Return the options with a dot in their names, which are settings."""
+    """Return the config settings among the options. These have a dot: --training.max_minutes."""
     for argument in ctx.args:
         name = argument.partition("=")[0]
         if name.startswith("--") and "." not in name:

@@ -61,7 +61,7 @@ def wsd_cli(
 
 
 def _print(report: "ProbeReport") -> None:
-    """Print one row per test set, because there are too many for columns."""
+    """Print the report as a table: a row per test set, a column per layer or other method."""
     header = ("F1", *(row.input or row.method.removesuffix(" sense") for row in report.rows))
     names = report.rows[0].scores
     table = [(name, *(f"{row.scores[name]:.1%}" for row in report.rows)) for name in names]

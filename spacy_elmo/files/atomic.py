@@ -33,7 +33,8 @@ def atomic_write(path: Path, content: Union[str, bytes]) -> None:
 def atomic_stream(path: Path) -> Iterator[BinaryIO]:
     """Write a file piece by piece. If writing fails, an existing file stays unchanged.
 
-    The file appears when it is complete on the disk. Several processes may write the same file.
+    The file gets its name at the end of the `with` block, when it is complete on the disk. Several
+    processes may write the same file.
 
     path (Path): The file. Missing folders are created. Symbolic links are followed. Devices and
         FIFOs are written directly.
@@ -55,7 +56,7 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Write a folder. It replaces an earlier folder when it is complete.
+    """Write a folder. At the end of the `with` block, it replaces an earlier folder.
 
     If writing fails, the earlier folder stays unchanged.
 
@@ -76,8 +77,8 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
 
     whole (Path): The complete folder.
     folder (Path): The final name.
-    place (Path): A folder with the marker. The earlier folder is moved there, and is deleted
-        together with `place`.
+    place (Path): A folder with the marker, see `unfinished`. The earlier folder is moved there, and
+        is deleted together with `place`.
     """
     try:
         if folder.exists():
@@ -109,7 +110,7 @@ def publish(whole: Path, path: Path) -> None:
 
 
 def put_on_disk(path: Path) -> None:
-    """Flush a file, or the files in a folder, to the disk.
+    """Flush a file, or the files directly in a folder, to the disk.
 
     path (Path): The file or folder.
     """
@@ -120,7 +121,7 @@ def put_on_disk(path: Path) -> None:
 
 @contextmanager
 def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Lock a file inside the context. The system releases the lock if the process dies.
+    """Lock a file during a `with` block. The system releases the lock if the process dies.
 
     path (Path): The lock file.
     wait (bool): Whether to wait for a process that has the lock.

@@ -14,11 +14,11 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
-    """Turn errors into a ValueError that names a file.
+    """Turn errors of a `with` block into a ValueError that names a file.
 
-    source (object): The file, or the beginning of the message.
-    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): Types of the errors.
-    RAISES (ValueError): One of these errors was raised.
+    source (object): The file, or another beginning of the message: "SOURCE: ERROR".
+    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): Types of the errors to turn.
+    RAISES (ValueError): The block raised one of these errors.
     """
     try:
         yield
@@ -30,7 +30,7 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
 
 @contextmanager
 def by_its_name(path: Path) -> Iterator[None]:
-    """Replace the name of a temporary file in errors by the name of the output.
+    """Replace the name of a temporary file in errors of a `with` block by the output's name.
 
     path (Path): The output.
     RAISES (OSError): The folder is missing or read-only, or the disk is full.
@@ -57,13 +57,13 @@ def bounded(error: object) -> str:
 
 @contextmanager
 def full_disk(output: Union[str, Path], advice: str = "run again: it resumes") -> Iterator[None]:
-    """Replace the error of a full disk by an error that says what to do.
+    """Replace the error of a full disk in a `with` block by an error that says what to do.
 
     PyTorch raises its own error instead of the system's error. The system's error can be found
     only if PyTorch writes to an open file.
 
     output (Union[str, Path]): The output.
-    advice (str): What to do when the disk has room again.
+    advice (str): What to do when the disk has room again: "Make room and ADVICE."
     RAISES (OSError): The disk is full.
     """
     try:

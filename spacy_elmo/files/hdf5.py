@@ -22,7 +22,7 @@ def guarded_hdf5(
     The file has no timestamps, so equal content gives equal bytes.
 
     path (Path): The file.
-    oldest (int): Oldest version of the format that may be used.
+    oldest (int): Oldest version of the file format, as a constant of `h5py.h5f`.
     YIELDS (Tuple[h5py.File, Callable]): The file, and a function that raises the error of a failed
         write. Call it after each dataset.
     RAISES (OSError): A write failed.
@@ -67,7 +67,7 @@ class GuardedFile(io.FileIO):
             raise self._error
 
     def write(self, data: Any) -> int:
-        """Write data to the file, or to memory after an error."""
+        """Write data to the file. If this or an earlier write fails, keep the data in memory."""
         start, left = self.tell(), memoryview(data)
         try:
             while left and self._error is None:
@@ -80,7 +80,7 @@ class GuardedFile(io.FileIO):
         return len(data)
 
     def readinto(self, buffer: Any) -> int:
-        """Read data from the file and from memory."""
+        """Read data from the file, and the data of failed writes from memory."""
         start, view = self.tell(), memoryview(buffer).cast("B")
         found = super().readinto(view)
         view[found:] = bytes(len(view) - found)

@@ -10,7 +10,7 @@ _AT_A_TIME = 2**30  # Bytes per read. The system reads at most 2 GB at once.
 
 
 class OpenedFile:
-    """File that stays open, so that it can be deleted, renamed or replaced.
+    """File that stays readable after it is deleted, renamed or replaced, because it is open.
 
     Threads and forked processes can read it at the same time.
 
@@ -28,7 +28,7 @@ class OpenedFile:
         return str(self.path)
 
     def is_at_its_path(self) -> bool:
-        """Check whether the file still has its name."""
+        """Return whether the path still leads to this file."""
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self._descriptor))
         except OSError:

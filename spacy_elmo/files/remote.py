@@ -11,9 +11,9 @@ def is_url(given: object) -> bool:
 
 
 def reading(source: str) -> AbstractContextManager[None]:
-    """Turn all errors of reading into a ValueError that names the source.
+    """Return a context manager that turns all errors of reading into a ValueError.
 
-    source (str): Path or URL.
+    source (str): Path or URL, which the message names.
     RAISES (ValueError): The source cannot be read.
     """
     return named_access(source, "read")
@@ -21,10 +21,10 @@ def reading(source: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def named_access(source: str, done: str) -> Iterator[None]:
-    """Turn all errors of a file system into a ValueError that names the source.
+    """Turn all errors of a `with` block that uses a file system into a ValueError.
 
-    source (str): Path or URL.
-    done (str): The operation: "read", "written" or "deleted".
+    source (str): Path or URL, which the message names.
+    done (str): The operation of the block: "read", "written" or "deleted".
     RAISES (ValueError): The operation failed.
     """
     try:
@@ -55,7 +55,7 @@ class RemoteFile:
 
     @classmethod
     def join(cls, folder: object, name: str) -> "RemoteFile":
-        """Return a file in a folder at a URL."""
+        """Return the file with a name in the folder at a URL."""
         return cls(f"{str(folder).rstrip('/')}/{name}")
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class RemoteFile:
         """Read the whole file, after a check of its size.
 
         RETURNS (bytes): The content.
-        RAISES (ValueError): The file cannot be read, or is too large.
+        RAISES (ValueError): The file cannot be read, or has more than `LARGEST_WHOLE` bytes.
         """
         if (size := self.size()) > LARGEST_WHOLE:
             raise ValueError(

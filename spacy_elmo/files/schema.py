@@ -73,12 +73,12 @@ class Schema:
 
 
 def record(fields: Mapping[str, Any]) -> Any:
-    """Return the type of a dict with these keys and types."""
+    """Return the type of a dict with these keys. `fields` has the type of each value."""
     return TypedDict("Object", dict(fields))  # type: ignore[operator]
 
 
 def records(fields: Mapping[str, Any]) -> Any:
-    """Return the type of a list of dicts with these keys and types."""
+    """Return the type of a list of dicts with these keys. See `record`."""
     return list[record(fields)]  # type: ignore[misc]
 
 
@@ -97,7 +97,7 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _describe(wrong: Mapping[str, Any]) -> str:
-    """Shorten an error of pydantic to a few words."""
+    """Return the message of a pydantic error in a few words, with the place of the wrong value."""
     if wrong["type"] == "json_invalid":
         # The JSON may be one line of a file, so "line 1" would mislead.
         error = wrong["ctx"]["error"].replace("at line 1 column", "at character")
@@ -112,7 +112,7 @@ def _describe(wrong: Mapping[str, Any]) -> str:
 
 
 def _place(loc: tuple[Union[str, int], ...]) -> str:
-    """Name the place of a value: `"answers"[0]["text"]`."""
+    """Format the path of keys to a value for an error message: `"answers"[0]["text"]`."""
     if not loc:
         return "the value"
     first, *rest = (json.dumps(key, ensure_ascii=False) for key in loc)

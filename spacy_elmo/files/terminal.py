@@ -39,7 +39,7 @@ def one_line(text: object) -> str:
 
 
 def echo(text: object, file: Optional[TextIO] = None) -> None:
-    """Print a text.
+    """Print a text with control characters shown as escapes.
 
     text (object): The text, from any source.
     file (Optional[TextIO]): The stream. Default: standard output.

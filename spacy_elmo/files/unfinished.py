@@ -38,14 +38,14 @@ _MAX_NAME = 200  # Maximum bytes of NAME. File systems allow 255 bytes.
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a folder for unfinished output, and delete it at the end.
+    """Make a folder for unfinished output, and delete it at the end of the `with` block.
 
     path (Path): The output.
     YIELDS (Path): The folder. It contains only the marker.
     """
     path = followed(path)
     parent = Path(tempfile.gettempdir()) if is_stream(path) else path.parent
-    # A folder with the marker is deleted as a whole.
+    # A folder with the marker is deleted as a whole, so leftovers in it may stay.
     if not (is_ours(parent) or is_ours(parent.parent)):
         sweep(parent, path.name)
     with by_its_name(path):
@@ -110,7 +110,7 @@ def sweep(folder: Path, name: str = "") -> None:
 def make_ours(folder: Path) -> None:
     """Make a resumable folder. It contains the marker from the moment it appears.
 
-    folder (Path): The folder. It may exist if this function made it.
+    folder (Path): The folder. A folder that an earlier call made is kept.
     RAISES (ValueError): A file or folder without the marker has this name.
     """
     check_ours(folder)
@@ -138,7 +138,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def check_ours(folder: Path) -> None:
-    """Check that a path is free or a folder with the marker.
+    """Raise a ValueError if a path exists and is not a folder with the marker.
 
     folder (Path): The path.
     RAISES (ValueError): A file or folder without the marker has this name.
@@ -172,7 +172,7 @@ def delete_ours(folder: Path) -> None:
 
 
 def put_back(folder: Path) -> None:
-    """Move an earlier output from `PREVIOUS` back to its name, if the name is free."""
+    """Move the earlier output in `folder / PREVIOUS` back to its name, if the name is free."""
     for kept in (folder / PREVIOUS).glob("*"):
         if not os.path.lexists(folder.parent / kept.name):
             kept.rename(folder.parent / kept.name)
@@ -191,7 +191,7 @@ def _cut(name: str) -> str:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Check whether the process that made a folder is dead.
+    """Return whether a process of this machine made the folder and is dead.
 
     Processes of other machines never count as dead, because some network file systems do not show
     their locks.

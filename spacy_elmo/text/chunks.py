@@ -18,14 +18,14 @@ BLOCK = 1 << 20  # Bytes that are read at a time.
 
 @dataclass(frozen=True)
 class Chunk:
-    """Lines of a file.
+    """Piece of a file: whole lines.
 
-    file (int): Number of the file.
-    first_line (int): Number of the first line.
+    file (int): Index of the file in `ChunkReader.files`.
+    first_line (int): Number of the first line in its file, from 1.
     data (bytes): The lines.
-    n_read (int): Bytes of the file that were read for this chunk.
+    n_read (int): Bytes of the file that were read for this chunk, before unpacking.
     problem (Optional[Tuple[Optional[int], str]]): Problem of the file after these lines: the
-        number of the wrong line (None if it is not a single line), and a description.
+        number of the wrong line (None if it is not one line), and a description.
     """
 
     file: int
@@ -37,13 +37,13 @@ class Chunk:
 
 @dataclass
 class ChunkReader:
-    """Reader of files in chunks, which also computes their checksums.
+    """Reader that iterates over the chunks of files, and computes the checksum of each file.
 
     files (Sequence[Path]): The files, or objects with a method `open`. `.gz` files are unpacked.
-    chunk_size (int): Bytes of a chunk. A chunk with a longer line is larger.
+    chunk_size (int): Maximum bytes of a chunk. A longer line is a larger chunk.
     by_paragraph (Sequence[bool]): For each file, whether to cut at empty lines if possible.
-    first_line (Optional[int]): Number of the first line, if the files are parts of files. A part
-        may be blank.
+    first_line (Optional[int]): Number of the first line, if each file is only a part of a file.
+        Such a part may be blank. Default: whole files, which begin with line 1.
     """
 
     files: Sequence[Any]
@@ -72,7 +72,7 @@ class ChunkReader:
 
 
 class _Counted(io.RawIOBase):
-    """File that counts the bytes and computes their checksum while it is read.
+    """File that counts and hashes its bytes while they are read.
 
     file (BinaryIO): The file.
     """
@@ -93,7 +93,7 @@ class _Counted(io.RawIOBase):
 
 
 class _Cutter:
-    """Cutter of one file. The cuts depend only on the content."""
+    """Cutter of one file into chunks. The same content and settings always give the same chunks."""
 
     def __init__(self, reader: ChunkReader, number: int, raw: _Counted):
         self.reader = reader
@@ -145,7 +145,11 @@ class _Cutter:
                 yield self._chunk(buffer, end)
 
     def _end(self, buffer: bytearray) -> int:
-        """Return the end of the last line that fits into a chunk, else of the first line."""
+        """Return the end of the first chunk in a buffer; 0 if the buffer has no whole line.
+
+        This is the end of the last paragraph (`by_paragraph`), else of the last line, that fits
+        into a chunk. If the first line is longer than a chunk, it is the end of this line.
+        """
         for mark in (b"\n\n", b"\n\r\n") if self.by_paragraph else ():
             end = buffer.rfind(mark, 0, self.reader.chunk_size) + len(mark)
             if end >= len(mark):

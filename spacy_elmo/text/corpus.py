@@ -28,7 +28,7 @@ class Corpus:
     starts (numpy.ndarray): Index of each sentence's first item in `tokens`. *Shape:*
         `(n_sentences,)`, int64
     documents (numpy.ndarray): Index of each document's first sentence, int64.
-    type_counts (Optional[numpy.ndarray]): Count of each type, if known.
+    type_counts (Optional[numpy.ndarray]): Number of occurrences of each type, if known.
     """
 
     types: Sequence[str]
@@ -43,7 +43,7 @@ class Corpus:
         return len(self.tokens) - len(self.starts)
 
     def counts(self) -> np.ndarray:
-        """Return the count of each type."""
+        """Return the number of occurrences of each type, in the order of `types`."""
         if self.type_counts is not None:
             return self.type_counts
         counts = np.zeros(len(self.types), "int64")

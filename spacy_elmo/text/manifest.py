@@ -74,13 +74,13 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def stamp(file: Path) -> dict[str, Any]:
-    """Return path, size and modification time of a file, to detect changes."""
+    """Return path, size in bytes and modification time in ns of a file, to detect changes."""
     stat = file.stat()
     return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
 
 
 def describe_file(file: Path) -> dict[str, Any]:
-    """Return the size and the checksum of a file."""
+    """Return `size` in bytes and `sha256` of a file."""
     return {"size": file.stat().st_size, "sha256": checksum(file)}
 
 
@@ -115,7 +115,13 @@ def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
 
 
 def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:
-    """Copy a file and check its checksum. If the file is too long, stop early."""
+    """Copy a remote file. Stop early if it is longer than in the manifest.
+
+    file (RemoteFile): The file.
+    copy (Path): The path to write.
+    about (dict): Entry of the file in the manifest: `size` in bytes and `sha256`.
+    RAISES (ValueError): The file cannot be read, or differs from the manifest.
+    """
     digest, n_bytes = hashlib.sha256(), 0
     with atomic_stream(copy) as target, file.open() as source:
         while n_bytes <= about["size"]:
@@ -170,7 +176,7 @@ def differences(
     manifest (dict): The manifest of the corpus.
     files (Sequence[Path]): The input files of the call.
     settings (dict): The settings of the call.
-    RETURNS (List[str]): One description per difference.
+    RETURNS (List[str]): One description per difference; empty if the corpus fits the call.
     """
     found = [
         f"{name} is {manifest['settings'].get(name)!r}, not {value!r}"

@@ -1,4 +1,4 @@
-"""Merging of parts into one corpus. Each part has its own types."""
+"""Merging of parts into one corpus. The token ids of each part refer to its own types."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,11 +21,11 @@ MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # These types have the
 def merge_parts(
     parts_folder: Path, parts: Sequence[tuple[int, Summary]], folder: Path, *, shard_size: int
 ) -> None:
-    """Write the arrays of a corpus. Only the types and one part are in memory at a time.
+    """Merge parts into the arrays of a corpus. Only all types and one part are in memory.
 
     parts_folder (Path): Folder of the parts.
-    parts (Sequence[Tuple[int, Summary]]): The number of the input file and the summary of each
-        part, in order. Each input file starts a document.
+    parts (Sequence[Tuple[int, Summary]]): Index of the input file and summary of each part, in
+        order. Each input file starts a document.
     folder (Path): The output folder. Existing arrays are replaced.
     shard_size (int): Number of tokens in an output file.
     """
@@ -76,7 +76,7 @@ def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[
 
 
 def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[bytes, int]:
-    """Count the types of all parts."""
+    """Return the number of occurrences of each type, over all parts."""
     counts = dict.fromkeys(MARKS, 0)
     for _, part in _read_parts(folder, parts):
         found = np.bincount(part.ids, minlength=len(part.types)).tolist()
@@ -86,9 +86,10 @@ def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[byt
 
 
 def _write_types(folder: Path, counts: dict[bytes, int]) -> list[bytes]:
-    """Write the types: first the two marks, then words in descending order of count.
+    """Write the types and their counts. Return the types in the order of their ids.
 
-    Words with equal counts are sorted by their UTF-8 bytes, which is the order of Python strings.
+    `<S>` and `</S>` come first, then words in descending order of count. Words with equal counts
+    are sorted by their UTF-8 bytes, which is the order of Python strings.
     """
     words = sorted(counts.keys() - MARKS)
     types = [*MARKS, *sorted(words, key=counts.__getitem__, reverse=True)]

@@ -1,4 +1,4 @@
-"""Parts: files with the token ids of one chunk of text. Each part has its own types."""
+"""Parts: files with the token ids of one chunk of text. The ids refer to the part's own types."""
 
 import hashlib
 import json
@@ -23,10 +23,10 @@ MAX_NAMED = 20  # Maximum number of skipped lines that are named per file.
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings for reading sentences from lines.
+    """Settings for reading sentences from the lines of a file.
 
-    jsonl (bool): Whether the lines are JSON.
-    running_text (bool): Whether text files contain running text.
+    jsonl (bool): Whether each line is a JSON object.
+    running_text (bool): Whether other lines are running text, not one sentence each.
     lang (Optional[str]): Language of spaCy's tokenizer. Only running text needs it.
     max_sentence (int): Maximum number of tokens in a sentence.
     """
@@ -37,13 +37,13 @@ class Reading:
     max_sentence: int
 
     def digest(self, data: bytes) -> str:
-        """Return a digest of the lines and of all settings that change the result."""
+        """Return the SHA-256 of lines and of all settings that change their tokens."""
         settings: dict[str, Any] = {**asdict(self), "version": PART_VERSION}
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
         else:
-            # The language does not change sentences. Earlier versions used "en", so the digest
-            # stays equal.
+            # The language does not change sentences. Always hash "en", as earlier versions did, so
+            # that their parts are found.
             settings["lang"] = "en"
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
@@ -54,11 +54,12 @@ class Reading:
 class Summary:
     """Summary of a part.
 
-    name (str): File name of the part; "" without text.
+    name (str): File name of the part; "" if the chunk was empty.
     n_items (int): Number of tokens, including `<S>`.
     n_sentences (int): Number of sentences.
     n_skipped (int): Number of lines that could not be read.
-    skipped (List[Tuple[int, str]]): The first skipped lines: line number from 0, and reason.
+    skipped (List[Tuple[int, str]]): The first skipped lines: line number in the chunk, from 0, and
+        reason.
     """
 
     name: str = ""
@@ -76,7 +77,7 @@ class Part:
         part.
     sizes (numpy.ndarray): Sizes of the sentences, with `<S>`.
     document_ends (numpy.ndarray): Number of sentences before each end of a document.
-    characters (numpy.ndarray): Types of this part, see `TypeTable`.
+    characters (numpy.ndarray): Bytes of the types of this part, see `TypeTable`.
     offsets (numpy.ndarray): Offsets of the types, see `TypeTable`.
     """
 
@@ -93,9 +94,9 @@ class Part:
 
 
 def make_part(data: bytes, reading: Reading, folder: str) -> Summary:
-    """Read a chunk and write its part. A part of an earlier run is reused.
+    """Convert a chunk to a part, and write it. If an earlier run wrote the part, keep it.
 
-    data (bytes): Whole lines.
+    data (bytes): The lines of the chunk.
     reading (Reading): Settings for reading the lines.
     folder (str): Folder of the parts.
     RETURNS (Summary): Summary of the part.

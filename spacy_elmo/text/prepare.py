@@ -79,8 +79,8 @@ def prepare(
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
     output (Union[str, Path]): Folder of the corpus. It must be new, empty, or from an earlier
         call.
-    format (str): Format of text files: 'sentences', one a line, its tokens separated by
-        spaces, or 'text', for spaCy to split.
+    format (str): Format of text files. 'sentences': one sentence per line, tokens separated by
+        spaces. 'text': running text that spaCy splits.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
     min_count (int): Minimum count of a word in the vocabulary.
     max_size (int): Maximum number of words in the vocabulary, including the special words.
@@ -93,8 +93,8 @@ def prepare(
     worker (Optional[str]): "K/N" for the K-th of N calls, on one or several machines. Each call
         reads its share of the text. Then a call without `worker` reads missing shares and writes
         the corpus.
-    chunk_size (int): Bytes of text per chunk.
-    shard_size (int): Tokens per file.
+    chunk_size (int): Bytes of text that a process reads at a time.
+    shard_size (int): Tokens per file of the corpus.
     RETURNS (Optional[Corpus]): The corpus, as `open_corpus` opens it; None if `worker` is set and
         the corpus is not complete.
     RAISES (ValueError): A setting is invalid, an input cannot be read, the text has no sentence,
@@ -199,7 +199,7 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     if manifest is None:
         return False
     is_split = settings["format"] == "text" or any(map(is_jsonl, files))
-    # The language does not change how sentences are read.
+    # The language only matters for running text, which spaCy splits.
     if settings["lang"] is None or not is_split:
         settings = {**settings, "lang": manifest["settings"].get("lang")}
     found = differences(manifest, files, settings)
@@ -249,10 +249,10 @@ class _Run:
         self.parts: list[tuple[int, Summary]] = []
 
     def write_parts(self, n_process: int, share: tuple[int, int] = (0, 1)) -> None:
-        """Read the text into parts. Existing parts are kept.
+        """Convert the text to parts. Existing parts are kept.
 
         n_process (int): Number of processes.
-        share (Tuple[int, int]): Number of the first chunk, from 0, and the step to the next chunk.
+        share (Tuple[int, int]): The chunks to read: index of the first, and step to the next.
         """
         n_bytes = sum(about["size"] for about in self.stamps)
         n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size // share[1])
@@ -272,7 +272,7 @@ class _Run:
         self.skipped.close()
 
     def merge(self, shard_size: int) -> None:
-        """Write the corpus, and then its manifest."""
+        """Merge the parts into the corpus, and then write its manifest."""
         n_sentences = sum(summary.n_sentences for _, summary in self.parts)
         if not n_sentences:
             left_out = sum(self.skipped.counts.values())
@@ -304,9 +304,9 @@ class _Run:
 
 @dataclass
 class _Skipped:
-    """Lines and files that were skipped.
+    """Record of the lines and files that were skipped.
 
-    files (Sequence[Path]): The input.
+    files (Sequence[Path]): The input files.
     refuse (bool): Whether to raise an error for the first skipped line or file.
     """
 
@@ -321,6 +321,9 @@ class _Skipped:
     def add(self, file: int, line: Optional[int], reason: str) -> None:
         """Record a skipped line or file, and warn.
 
+        file (int): Index of the file.
+        line (Optional[int]): Number of the line, from 1; None for the whole file.
+        reason (str): What is wrong with it.
         RAISES (ValueError): `on_error` is "refuse".
         """
         path = self.files[file]
@@ -337,7 +340,7 @@ class _Skipped:
                 self.not_utf8.add(file)
 
     def close(self) -> None:
-        """Warn about the number of skipped lines without a warning of their own."""
+        """Warn once per file about the lines that were skipped without a warning."""
         for file, n in self.counts.items():
             if more := n - self.n_warned[file]:
                 warnings.warn(f"{self.files[file]}: {more:,} more left out", stacklevel=2)

@@ -106,11 +106,11 @@ def read_sentences(
     `text` (a document of running text).
 
     files (Iterable[Path]): The files of `find_files`.
-    format (str): Format of text files: 'sentences', one a line, its tokens separated by
-        spaces, or 'text', for spaCy to split.
+    format (str): Format of text files. 'sentences': one sentence per line, tokens separated by
+        spaces. 'text': running text that spaCy splits.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
     YIELDS (List[str]): The tokens of a sentence. An empty list ends a document: at the end of
-        a file, at an empty line between sentences, and after a line with `text`.
+        a file, at an empty line between sentences, and before and after a line with `text`.
     RAISES (ValueError): The format is unknown, `lang` is missing for running text, or a file
         cannot be read. The message names file and line.
     """
@@ -129,7 +129,7 @@ def ending(file: Path) -> str:
 
 
 def is_jsonl(file: Path) -> bool:
-    """Check whether a readable file contains JSON lines."""
+    """Check whether a file is `.jsonl` or `.jsonl.gz`."""
     return file.name.endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -140,16 +140,16 @@ def sentences_of_lines(
     splitter: Callable[[], "Language"],
     refuse: Refuse,
 ) -> NumberedSentences:
-    """Read the sentences of lines.
+    """Read sentences from the lines of a file.
 
-    lines (Iterable[Tuple[int, bytes]]): The lines of a file, with their numbers.
-    jsonl (bool): Whether the lines are JSON.
-    running_text (bool): Whether the lines of a text file are running text.
+    lines (Iterable[Tuple[int, bytes]]): Number and content of each line.
+    jsonl (bool): Whether each line is a JSON object.
+    running_text (bool): Whether other lines are running text, not one sentence each.
     splitter (Callable): Makes the pipeline that splits running text. It is called only if needed.
     refuse (Callable[[int, str], None]): Called with the number of an unreadable line and the
         reason. If it returns, the line is skipped.
-    YIELDS (Tuple[int, List[str]]): The tokens of a sentence, and the number of its line or of the
-        first line of its paragraph. The number comes first. An empty list ends a document.
+    YIELDS (Tuple[int, List[str]]): Line number and tokens of a sentence. In running text, the
+        number is the first line of the paragraph. An empty list of tokens ends a document.
     """
     decoded = _decoded(lines, refuse)
     if jsonl:
@@ -161,7 +161,7 @@ def sentences_of_lines(
 
 
 def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
-    """Return a function that makes a spaCy pipeline for running text at its first call."""
+    """Return a function that makes a spaCy pipeline for running text once, at its first call."""
     return cache(partial(_splitter, lang))
 
 
@@ -206,8 +206,8 @@ def read_record(line: str) -> Union[str, list[str]]:
     """Read a line of `.jsonl`.
 
     line (str): The line.
-    RETURNS (Union[str, List[str]]): The text as a string, or the tokens as a list.
-    RAISES (ValueError): The line has neither.
+    RETURNS (Union[str, List[str]]): The list `tokens`, else the string `text`.
+    RAISES (ValueError): The line has neither, or is not a JSON object.
     """
     try:
         record = srsly.json_loads(line)
@@ -253,7 +253,10 @@ def _splitter(lang: Optional[str]) -> "Language":
 
 
 def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Join lines up to the next empty line, because running text is often wrapped."""
+    """Yield each paragraph: the number of its first line, and its lines joined by spaces.
+
+    Running text is often wrapped, so a sentence can continue on the next line.
+    """
     paragraph: list[str] = []
     first, n_characters = 1, 0
     for number, line in lines:

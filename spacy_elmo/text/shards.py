@@ -13,7 +13,7 @@ TYPES_AT_A_TIME = 1 << 16
 
 
 class Shards:
-    """Long array in several pieces of equal size. The last piece may be shorter.
+    """One-dimensional array in pieces of equal size. The last piece may be shorter.
 
     arrays (Sequence[numpy.ndarray]): The pieces, in order.
     """

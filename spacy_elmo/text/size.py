@@ -21,11 +21,11 @@ TOKENS_A_WORD = 1.2  # Tokens per word of running text, because spaCy splits pun
 def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
     """Estimate the number of tokens in files from the start of some files.
 
-    The number of a prepared corpus is exact.
+    For a prepared corpus, the number is exact.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, or corpora that
         `prepare` wrote.
-    format (str): 'sentences' or 'text'.
+    format (str): Format of text files: 'sentences' or 'text', as in `load_text`.
     RETURNS (int): The estimated number.
     RAISES (ValueError): A path is missing, or a file cannot be read.
     """
@@ -85,7 +85,11 @@ def audit_tokens(
 
 
 def _estimate(files: Sequence[Path], is_text: bool) -> float:
-    """Estimate the number of tokens in files with similar numbers of tokens per byte."""
+    """Estimate the number of tokens in files of one format from the start of some of them.
+
+    files (Sequence[Path]): The files. They should have similar numbers of tokens per byte.
+    is_text (bool): Whether `.txt` files contain running text.
+    """
     chosen = files[:: -(-len(files) // MAX_FILES)]
     found = [_sample(file, is_text) for file in chosen]
     tokens, n_bytes = (sum(values) for values in zip(*found))
@@ -93,7 +97,7 @@ def _estimate(files: Sequence[Path], is_text: bool) -> float:
 
 
 def _sample(file: Path, is_text: bool) -> tuple[float, int]:
-    """Return the number of tokens in the first block of a file, and the size of the block."""
+    """Return the number of tokens in the first block of a file, and the block's bytes on disk."""
     try:
         with file.open("rb") as stream:
             block = stream.read(SAMPLE)
@@ -118,7 +122,7 @@ def _unzipped(block: bytes) -> bytes:
 
 
 def _tokens_of_json(line: bytes) -> float:
-    """Count the tokens in a line. Return 0 if the line is incomplete or invalid."""
+    """Count the tokens in a line of `.jsonl`. Return 0 if it is incomplete or invalid."""
     try:
         content = read_record(line.decode("utf8"))
     except ValueError:

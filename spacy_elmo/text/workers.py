@@ -1,4 +1,4 @@
-"""Parallel processing of tasks by processes on this machine."""
+"""Parallel work: tasks for several processes on this machine."""
 
 import multiprocessing
 import os
@@ -34,8 +34,7 @@ def parse_worker(worker: Optional[str]) -> tuple[int, int]:
     """Parse the setting `worker`.
 
     worker (Optional[str]): "K/N" for the K-th of N workers; None for a single worker.
-    RETURNS (Tuple[int, int]): Number of the worker's first task, from 0, and the step to its next
-        task.
+    RETURNS (Tuple[int, int]): Index of the worker's first task, and the step to its next task.
     RAISES (ValueError): The setting has another form.
     """
     numbers = re.fullmatch(r"(\d+)/(\d+)", worker or "1/1")
@@ -81,7 +80,7 @@ def map_in_order(
 
 
 def _begin() -> None:
-    """Ignore Ctrl-C, and end when the parent process ends."""
+    """Set up a worker process: ignore Ctrl-C, and end when the parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

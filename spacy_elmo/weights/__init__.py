@@ -23,7 +23,8 @@ def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
     * a model of AllenNLP or bilm-tf: its folder, its `.hdf5` file, or the common prefix of `.hdf5`
       and options file;
     * a folder of ELMoForManyLangs;
-    * a zip archive of the last two.
+    * a zip archive of a model of AllenNLP, bilm-tf or ELMoForManyLangs;
+    * a checkpoint of bilm-tf, if TensorFlow is installed.
 
     path (Union[str, Path]): The path, name or URL of the model; see `locate`.
     RETURNS (FrozenBiLM): The model.

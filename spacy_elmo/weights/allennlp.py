@@ -147,7 +147,7 @@ class AllenNLP(Format):
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
-        """Check that `options.json` and `vocab.txt` can store the model."""
+        """Raise a ValueError if `options.json` or `vocab.txt` cannot store a model."""
         to_options(bundle.bilm.config)
         _words_content(bundle)
 
@@ -193,9 +193,14 @@ class AllenNLP(Format):
     def _parameters(
         self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
     ) -> tuple[dict[str, np.ndarray], Optional[InputVocabulary]]:
-        """Read the weights. Return them, and the words in the order of their rows.
+        """Read the parameters of the biLM from its open files.
 
-        If the model has word vectors, they are in the last file.
+        config (BiLMConfig): The sizes.
+        words (Optional[InputVocabulary]): The words that have a vector, in the order of the file;
+            None if the model reads only characters.
+        stored (List[HDF5Arrays]): The files. The first has the weights, the last the word vectors.
+        RETURNS (Tuple[Dict[str, numpy.ndarray], Optional[InputVocabulary]]): The parameters, and
+            the words in the order of the rows of their vectors.
         """
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
@@ -208,7 +213,7 @@ class AllenNLP(Format):
         return parameters, words
 
     def _read_words(self, stored: HDF5Arrays) -> InputVocabulary:
-        """Read the words of the rows of the dataset `embedding`."""
+        """Read the words that belong to the rows of the dataset `embedding`."""
         file, shape = self.embeddings or self.weights, stored.shape(EMBEDDING)
         if shape is None or len(shape) != 2 or not shape[0]:
             raise ValueError(
@@ -218,7 +223,7 @@ class AllenNLP(Format):
         return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
-        """Add the softmax to the bundle if requested, and list ignored datasets as extras."""
+        """Add the softmax if `softmax` is True, and list ignored datasets in `bundle.extras`."""
         is_inside = any(name.startswith(SOFTMAX) for name in stored)
         file, words = self.weights if is_inside else find_softmax(self.weights), None
         if softmax and file is not None:
@@ -249,8 +254,9 @@ class AllenNLP(Format):
 
 
 def _words_content(bundle: ModelBundle) -> Optional[str]:
-    """Return the content of `vocab.txt`, the words that the model reads or predicts, or None.
+    """Return the content of `vocab.txt`: the words that the model reads or predicts.
 
+    RETURNS (Optional[str]): The content; None for a model of characters without a full softmax.
     RAISES (ValueError): The model reads other words than it predicts.
     """
     read, prediction = bundle.bilm.vocabularies.words, bundle.prediction
@@ -272,7 +278,15 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
 def _vocabulary_of(
     name: str, n_words: int, path: File, vocabulary: Optional[File]
 ) -> InputVocabulary:
-    """Read the vocabulary of a dataset, and check that it has one word per row."""
+    """Read the words that belong to the rows of a dataset.
+
+    name (str): Name of the dataset.
+    n_words (int): Number of its rows.
+    path (Union[Path, zipfile.Path]): The HDF5 file.
+    vocabulary (Optional[Union[Path, zipfile.Path]]): The file of the words. Default: search in the
+        folder of the HDF5 file.
+    RAISES (ValueError): The file of the words is missing, or has another number of words.
+    """
     vocabulary = vocabulary or find_vocabulary(path)
     if vocabulary is None:
         raise ValueError(
@@ -293,12 +307,15 @@ def _marks_first(
     *tables: str,
     keep_unused: bool = True,
 ) -> InputVocabulary:
-    """Move the rows of `<S>`, `</S>` and `<UNK>` to the front. In bilm-tf they can be anywhere.
+    """Move the rows of `<S>`, `</S>` and `<UNK>` to the front of all tables.
 
-    words (InputVocabulary): The words of the rows.
+    In the files of bilm-tf, they can be anywhere.
+
+    words (InputVocabulary): The words, in the order of the rows.
     parameters (Dict[str, numpy.ndarray]): The parameters. The tables are changed in place.
     tables (str): Names of the parameters with one row per word.
-    keep_unused (bool): Whether to keep unused rows, whose word also has a later row.
+    keep_unused (bool): Whether to keep all rows of repeated words. If False, keep only the last
+        row of each word, the only one that is used.
     RETURNS (InputVocabulary): The words in the new order of the rows.
     """
     marks = [words[mark] for mark in SPECIAL if mark in words]

@@ -17,6 +17,8 @@ _DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
 def weights_in(folder: File) -> Optional[File]:
     """Return the only file of weights in a folder; None if there is none.
 
+    Softmax files are ignored, and names with `weights` are preferred.
+
     RAISES (ValueError): The folder contains several weights.
     """
     files: list[Any] = sorted(

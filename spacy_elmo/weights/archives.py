@@ -68,7 +68,7 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     """Read a file of limited size.
 
     file (Union[Path, zipfile.Path]): The file.
-    max_bytes (int): Maximum size of the file.
+    max_bytes (int): Maximum size of the unpacked file, in bytes.
     RETURNS (bytes): The content.
     RAISES (ValueError): The file cannot be read, or is too large.
     """
@@ -113,7 +113,7 @@ def stem(file: File) -> str:
 
 
 def check_directory(stream: BinaryIO) -> None:
-    """Check the size of a zip archive's directory before `zipfile` makes an object for each entry.
+    """Check the size of a zip archive's directory before `zipfile` loads all of its entries.
 
     stream (BinaryIO): The archive. Its position is set to the start.
     RAISES (ValueError): The directory is too large.
@@ -125,7 +125,10 @@ def check_directory(stream: BinaryIO) -> None:
 
 
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
-    """Check number and names of the entries. Some names make an endless or huge folder tree."""
+    """Raise a ValueError if an archive has too many entries, or an entry with an unsafe path.
+
+    Paths with `.`, `..`, an empty part or many levels can make the folder tree endless or huge.
+    """
     names = archive.namelist()
     if len(names) > MAX_ENTRIES:
         raise ValueError(f"{path}: {len(names):,} entries, but a model has at most {MAX_ENTRIES:,}")

@@ -22,7 +22,7 @@ class ModelBundle:
     prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax and its words.
     lang (Optional[str]): The language code; None if unknown.
     extras (List[str]): Descriptions of everything in the source that a bundle cannot store.
-    missing (str): What is missing if there is no `prediction`: a file name, or "softmax".
+    missing (str): The missing part if `prediction` is None: a file name, or "softmax".
     """
 
     bilm: FrozenBiLM
@@ -41,7 +41,7 @@ class ModelBundle:
         self.bilm.provenance = provenance
 
     def add_provenance(self, provenance: Any, source: object) -> None:
-        """Set provenance and language from the provenance of a file, unless it is None.
+        """Set provenance and language from the provenance of a file. None changes nothing.
 
         provenance (Any): The provenance in the file, or None.
         source (object): The file, for error messages.

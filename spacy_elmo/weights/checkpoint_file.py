@@ -105,7 +105,7 @@ class CheckpointArrays(dict[str, str]):
 
 
 def hdf5_name(variable: str) -> str:
-    """Return the name of a variable in the HDF5 file that `dump_weights` writes."""
+    """Return the HDF5 name of a checkpoint's variable, as bilm-tf's `dump_weights` writes it."""
     name = variable.removeprefix(_SCOPE)
     for theirs, dumped in (*_NAMES, *(_TWO_DIRECTIONS if name.startswith("RNN_") else ())):
         name = name.replace(theirs, dumped)

@@ -85,7 +85,11 @@ def convert(
 
 
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
-    """Return the format to write. Check that the target has a suffix of this format."""
+    """Return the format with this name. Default: the format of the target's suffix.
+
+    A target without a suffix is a pipeline. Raise a ValueError if the target's suffix belongs to
+    another format.
+    """
     by_name = {format.name: format for format in FORMATS}
     folders = [format for format in FORMATS if not format.suffixes]
     named = next((format for format in FORMATS if target.suffix in format.suffixes), None)
@@ -108,7 +112,7 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
-    """Check that writing would not overwrite other files, or a model without `force`."""
+    """Raise a ValueError if writing would replace other files or, without `force`, a model."""
     writes_folder = not format.suffixes
     for path in format.targets(target):
         is_folder = path.is_dir()
@@ -127,7 +131,7 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
 
 
 def _patched(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch."""
+    """Return `value` after a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(value) if isinstance(value, dict) else {}

@@ -42,7 +42,7 @@ class DownloadError(OSError):
 
 
 class _BrokenOff(Exception):
-    """Error of an attempt. The next attempt may succeed."""
+    """Error of one attempt to download a file. The next attempt may succeed."""
 
 
 _ANOTHER_ATTEMPT = (
@@ -123,12 +123,12 @@ class _Part:
 
     @property
     def size(self) -> int:
-        """Number of bytes that can be kept; 0 if their version is unknown."""
+        """Number of downloaded bytes to keep; 0 if the version of the file is unknown."""
         is_known = self.path.is_file() and self.version_path.stat().st_size
         return self.path.stat().st_size if is_known else 0
 
     def start(self, reply: requests.Response) -> None:
-        """Delete all bytes, and store the version (ETag or date) in the header of a response."""
+        """Delete the downloaded bytes, and store the version (ETag or date) of a new response."""
         self.delete()
         # A weak ETag does not guarantee identical bytes. RFC 9110 forbids weak ETags in If-Range.
         etag = reply.headers.get("ETag", "W/")

@@ -49,8 +49,8 @@ class Format(ABC):
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read the model.
 
-        weights_only (bool): Whether to read only the biLM.
-        softmax (bool): Whether to read the softmax and its vocabulary.
+        weights_only (bool): If True, read only the biLM, and ignore `softmax`.
+        softmax (bool): If True, also read the softmax and its vocabulary.
         RETURNS (ModelBundle): The model.
         RAISES (ValueError): A file is broken, or the files belong to different models.
         """
@@ -81,7 +81,7 @@ class Format(ABC):
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """Return whether a folder contains files that `write` does not create."""
+        """Return whether a folder is neither empty nor a folder that `write` creates."""
         names = {path.name for path in folder.iterdir()}
         return bool(names) and not {cls.marker} <= names <= cls.written
 

@@ -31,8 +31,8 @@ def read_model(
     """Read a model of any format. Of a pipeline, read only the pipe `elmo`.
 
     source (Union[str, Path]): The path, name or URL of the model; see `locate`.
-    weights_only (bool): Whether to read only the biLM.
-    softmax (bool): Whether to read the softmax and its vocabulary.
+    weights_only (bool): If True, read only the biLM, and ignore `softmax`.
+    softmax (bool): If True, also read the softmax and its vocabulary.
     RETURNS (Tuple[Format, ModelBundle]): The model on disk, and its content.
     RAISES (ValueError): There is no such model, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
@@ -83,7 +83,8 @@ def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundl
 def describe(source: Union[str, Path]) -> dict[str, Any]:
     """Describe a model.
 
-    A published model that is not in the cache is not downloaded. Then the description is short.
+    A published model that is not in the cache is not downloaded. Then the result has only its name,
+    format, language, license and URLs.
 
     source (Union[str, Path]): The path, name or URL of the model.
     RETURNS (dict): Path, format, language, sizes, number of parameters and more, as JSON. The

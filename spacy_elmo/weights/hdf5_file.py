@@ -29,7 +29,7 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
 
     file (h5py.File): The file.
     source (str): Name of the file in error messages.
-    n_bytes (int): Size of the file.
+    n_bytes (int): Size of the file in bytes.
     """
 
     kind = "dataset"
@@ -72,7 +72,7 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
             return np.asarray(self[name][()], dtype="float32")
 
     def dtypes(self) -> set[str]:
-        """Return the types of all datasets of floats."""
+        """Return the types of all datasets of floats, such as "float32"."""
         return {str(dataset.dtype) for dataset in self.values() if _has_floats(dataset)}
 
     def attribute(self, name: str) -> Optional[str]:
@@ -156,7 +156,7 @@ def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
 
 
 def _check_chunks(dataset: h5py.Dataset) -> None:
-    """Check that no chunk unpacks to more than its declared size. HDF5 itself checks too late."""
+    """Raise an error if a chunk unpacks to more than its declared size. HDF5 checks too late."""
     _, chunk_bytes = _chunks(dataset)
     for i in range(dataset.id.get_num_chunks()):
         chunk = dataset.id.get_chunk_info(i).chunk_offset
@@ -168,5 +168,5 @@ def _check_chunks(dataset: h5py.Dataset) -> None:
 
 
 def _readable(source: object) -> AbstractContextManager[None]:
-    """Turn HDF5's errors, which have many types, into a ValueError that names the file."""
+    """Return a context manager that turns errors of HDF5, of any type, into a ValueError."""
     return named_errors(f"{source}: not a readable HDF5 file", Exception)

@@ -76,8 +76,9 @@ def read_parameters(
     layout (Iterable[Entry]): The expected arrays.
     stored (StoredArrays): The file.
     sizes_from (str): The source of the sizes, for error messages: "according to SIZES_FROM".
-    accounted (Tuple[str, ...]): Prefixes of names. An array that is not in the layout is an error
-        if its name has one of these prefixes, and is ignored otherwise. Default: an error.
+    accounted (Tuple[str, ...]): Prefixes of array names. An array that is not in the layout is an
+        error if its name has one of these prefixes; otherwise it is ignored. Default: no array is
+        ignored.
     RETURNS (Dict[str, numpy.ndarray]): The parameters, in float16 if the file has float16,
         otherwise in float32.
     RAISES (ValueError): An array is missing or unexpected, has another shape, or is not finite.
@@ -171,13 +172,14 @@ def build(
     source: File,
     read: Optional[Callable[[], dict[str, np.ndarray]]] = None,
 ) -> FrozenBiLM:
-    """Make a `FrozenBiLM` from its parts. Its provenance contains the name of the source.
+    """Make a `FrozenBiLM` from its parts. Its provenance contains the name of `source`.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): The vocabularies of the token encoder.
     parameters (Dict[str, numpy.ndarray]): All parameters, with the right shapes.
     source (Union[Path, zipfile.Path]): The file or folder of the parameters.
-    read (Optional[Callable]): Reads the parameters again, see `reread`.
+    read (Optional[Callable]): Reads the parameters again, see `reread`. Default: the model keeps
+        them in memory.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
     provenance = {"source": source.name}
@@ -208,8 +210,8 @@ def reread(
 
     files (List[OpenedFile]): The result of `open_files`.
     read (Callable): Reads the parameters from open files.
-    RETURNS (Optional[Callable]): The function. It checks that the files are unchanged. None if
-        there are no open files, or a file was replaced.
+    RETURNS (Optional[Callable]): The function. It raises an error if a file has changed. None if
+        `files` is empty, or a file was replaced since it was opened.
     """
     if not files or not all(file.is_at_its_path() for file in files):
         return None

@@ -14,7 +14,7 @@ MAX_SECTIONS = 1000
 LARGEST_PICKLE = 1 << 18
 # Levels of nested containers in a pickle. A state dict has 7.
 MAX_PICKLE_LEVELS = 100
-# Average bytes of a line in a vocabulary.
+# Bytes of a line in a vocabulary, on average.
 LARGEST_LINE = 256
 # Levels and entries of an archive or an HDF5 file.
 MAX_LEVELS = 32
@@ -30,5 +30,5 @@ SMALL = 1 << 20  # A file may unpack to this number of bytes at any compression 
 
 
 def largest_unpacked(n_bytes: int) -> int:
-    """Return the maximum unpacked size of a file, in bytes, for its packed size."""
+    """Return the maximum unpacked size, in bytes, of a compressed file of `n_bytes`."""
     return SMALL + LARGEST_RATIO * n_bytes

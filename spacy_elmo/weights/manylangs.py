@@ -138,13 +138,16 @@ class ManyLangs(Format):
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
-        """Check that the format can store the sizes and vocabularies of the model."""
+        """Raise a ValueError if the format cannot store the sizes or vocabularies of a model."""
         to_sizes(bundle.bilm.config)
         _dictionaries(bundle.bilm)
 
     @classmethod
     def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return the value of a weight after writing and reading. 1 is added to forget biases."""
+        """Return the value of a weight after writing and reading.
+
+        A forget bias is stored with 1 added, so it can change in its last digits.
+        """
         exact = rounded(weight, dtype)
         if name.startswith("stacks.") and name.endswith(".bias"):
             return without_forget_bias(with_forget_bias(exact))
@@ -210,11 +213,11 @@ def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]
 
 
 def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Read the sizes. Return them, and their source for error messages.
+    """Find the sizes of a model. Return them, and their source for error messages.
 
-    `config_path` in the settings is the path of a configuration file on the machine that trained
-    the model. A file of this name is searched in the model's folder. If it is not there, the sizes
-    of the published models are used.
+    `settings` is the content of config.json. Its `config_path` is the path of the file with the
+    sizes on the machine that trained the model. A file of this name is searched in the model's
+    folder. If it is not there, the sizes of the published models are used.
     """
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
@@ -251,7 +254,7 @@ def _is_file(path: File) -> bool:
 
 
 def _config(sizes: dict[str, Any], token_encoder: StateDict, encoder: StateDict) -> BiLMConfig:
-    """Make the config from the sizes in the file, and the sizes of vocabularies in the tensors."""
+    """Make the config. The sizes of the vocabularies are the numbers of embedding rows."""
     clips = {name: sizes[name] or None for name in ("cell_clip", "proj_clip")}
     has_characters, has_words = sizes["char_embed_dim"] != 0, sizes["word_embed_dim"] != 0
     rows = {"n_characters": _n_rows(token_encoder, CHARACTERS)} if has_characters else NO_CHARACTERS
@@ -299,7 +302,7 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
 
 
 def _highway_halves(values: np.ndarray) -> Arrays:
-    """Split the parameter of a highway layer into transformation and gate, and negate the gate.
+    """Split a weight or bias of a highway layer into transformation and gate; negate the gate.
 
     ELMoForManyLangs multiplies the input by the gate, bilm-tf the transformed input. So bilm-tf's
     gate is 1 - sigmoid(x) = sigmoid(-x).

@@ -55,7 +55,7 @@ class NamedModel:
     lang (str): Language code, as in spaCy and Universal Dependencies; "" for a URL.
     licence (str): License of the weights; "" for a URL.
     files (Tuple[PublishedFile, ...]): Files of the model, the weights last.
-    n_weights (int): Number of weights; 0 if unknown.
+    n_weights (int): Number of parameters; 0 if unknown.
     """
 
     name: str
@@ -67,7 +67,7 @@ class NamedModel:
 
     @property
     def size(self) -> int:
-        """Size in bytes of the cached files, or an estimate without them; 0 if unknown."""
+        """Size in bytes of the cached files. Without them, an estimate, or 0 if unknown."""
         if self.is_cached:
             return sum(path.stat().st_size for path in self.paths)
         return 4 * self.n_weights
@@ -79,7 +79,7 @@ class NamedModel:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Description of the model that needs no download, as JSON."""
+        """Description without a download, as JSON. A model that is not published has only URLs."""
         urls = {"urls": [file.url for file in self.files]}
         if not self.is_published:
             return urls
@@ -178,9 +178,10 @@ def find_installed(name: str) -> Optional[Path]:
 
 
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
-    """Return the published model that has a name or URL; None for a path.
+    """Return the published model with this name, or the model at this URL; None for a path.
 
-    If a file or folder has the same name as a published model, it is used instead.
+    None also if a file, a folder or the prefix of AllenNLP's files has the name of a published
+    model. Such a path is used instead.
     """
     name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):
@@ -193,7 +194,7 @@ def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
 
 
 def is_available(weights: object) -> bool:
-    """Return whether weights are given, and for the name "en_small", whether they exist."""
+    """Return False if `weights` is None, or is "en_small" and that model does not exist."""
     if weights == BUNDLED:
         return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
     return weights is not None
@@ -282,7 +283,7 @@ def _at_url(url: str) -> NamedModel:
 
 
 def _in_folder(folder: Path, file: PublishedFile) -> Path:
-    """Return the path of a file with several possible names. Prefer a name that exists."""
+    """Return the path of a file in a folder: its first name that exists, else its first name."""
     paths = [folder / name for name in file.names]
     return next((path for path in paths if path.is_file()), paths[0])
 

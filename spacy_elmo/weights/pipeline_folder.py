@@ -80,7 +80,7 @@ class PipelineFolder(SafetensorsFile):
 
     @classmethod
     def check(cls, bundle: ModelBundle) -> None:
-        """Check that the language of the model is known, because a pipeline needs it."""
+        """Raise a ValueError if the language of a model is unknown, because a pipeline needs it."""
         if not bundle.lang:
             raise ValueError(
                 "a pipeline needs a language, but the language of the model is not known. Set "
@@ -108,7 +108,7 @@ class PipelineFolder(SafetensorsFile):
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """Return whether a folder contains other files, or its pipeline other components."""
+        """Return whether a folder has other files or components than `write` creates."""
         config = folder / CONFIG_FILE
         return super().is_foreign(folder) or (
             config.is_file() and _read_config(config, PIPE)[1] != [PIPE]
@@ -169,7 +169,7 @@ def _changed_entries(
 
 
 def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[str, Any]]:
-    """Read the language, the names of all components, and the settings of one pipe."""
+    """Read config.cfg. Return the language, the names of all components, and a pipe's settings."""
     from spacy.util import load_config_from_str
 
     text = read_bytes(path, LARGEST_CONFIG)

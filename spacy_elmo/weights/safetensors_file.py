@@ -37,7 +37,7 @@ _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float
 
 
 class SafetensorsFile(Format):
-    """File `NAME.safetensors`. A softmax is in a second file, `NAME.softmax.safetensors`."""
+    """Model in a file `NAME.safetensors`. Its softmax is in `NAME.softmax.safetensors`."""
 
     name = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
@@ -48,7 +48,7 @@ class SafetensorsFile(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["SafetensorsFile"]:
-        """Find a `.safetensors` file. In a folder, it must be the only one."""
+        """Find a `.safetensors` file. In a folder, it must be the only one except a softmax."""
         if not isinstance(path, Path) or path.is_file():
             return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
         file = find_one(path, f"*{SUFFIX}", f".{SOFTMAX_FILE}")
@@ -106,7 +106,10 @@ def softmax_of(file: Path) -> Path:
 
 
 def read(file: Path) -> FrozenBiLM:
-    """Read a model from a file. The weights can be read again later to save memory.
+    """Read a model from a file.
+
+    If possible, the file stays open. Then the model can drop its weights to save memory, and read
+    them again.
 
     file (Path): The file.
     RETURNS (FrozenBiLM): The model.
@@ -183,7 +186,10 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
 def _parameters(
     data: bytes, source: str
 ) -> tuple[tuple[BiLMConfig, Vocabularies, Any], dict[str, np.ndarray]]:
-    """Read (config, vocabularies, provenance), and all weights, including the alignment matrix."""
+    """Read the content of a file: config, vocabularies and provenance, and the arrays by name.
+
+    The arrays are the parameters, and the alignment matrix if there is one.
+    """
     try:
         tensors = load(data)
         metadata = _metadata(data)

@@ -15,7 +15,7 @@ Places = dict[str, tuple[str, ...]]
 
 
 def under(section: str, *names: str) -> Places:
-    """Return the key paths of sizes in a section that have the same names as in `BiLMConfig`."""
+    """Return the key paths `(section, name)` of sizes with the same names as in `BiLMConfig`."""
     return {name: (section, name) for name in names}
 
 
@@ -52,7 +52,7 @@ def read_sizes(content: Any, places: Places, **defaults: Any) -> dict[str, Any]:
 
 
 def write_sizes(content: dict[str, Any], config: BiLMConfig, places: Places) -> None:
-    """Add the sizes of a model to the content of a JSON file."""
+    """Add the sizes of a model to the content of a JSON file, at the key paths `places`."""
     sizes = config.all_sizes()
     for name, (*parents, key) in places.items():
         section = content
@@ -62,11 +62,11 @@ def write_sizes(content: dict[str, Any], config: BiLMConfig, places: Places) -> 
 
 
 def check_room(file: str, lacks: dict[str, bool]) -> None:
-    """Check that a format can store a model.
+    """Raise an error if a model has properties that a format cannot store.
 
     file (str): Name of the format or file, for the error message.
-    lacks (Dict[str, bool]): Properties that the format cannot store, and whether the model has
-        them.
+    lacks (Dict[str, bool]): Each property that the format cannot store, and whether the model has
+        it.
     RAISES (ValueError): The model has one of these properties.
     """
     lacking = ", ".join(name for name, is_so in lacks.items() if is_so)

@@ -181,7 +181,7 @@ def _check_pickle(stream: BytesIO) -> None:
 
 
 def _step(levels: list[Optional[int]], opcode: pickletools.OpcodeInfo) -> None:
-    """Update the nesting depths of the objects on the stack after an opcode."""
+    """Apply one opcode of a pickle to `levels`, the nesting depth of each object on its stack."""
     before, after = opcode.stack_before, opcode.stack_after
     taken: list[Optional[int]] = []
     n_below = len(before)

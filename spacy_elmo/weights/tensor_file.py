@@ -70,12 +70,12 @@ def read_file(file: Union[Path, OpenedFile]) -> bytes:
 
 
 def header_size(data: bytes) -> int:
-    """Return the length of the header from the first bytes of a file."""
+    """Return the length of the header in bytes, which is in the first 8 bytes of a file."""
     return int.from_bytes(data[:N_SIZE], "little")
 
 
 def load(data: bytes) -> dict[str, np.ndarray]:
-    """Convert the content of a file to tensors.
+    """Convert the content of a `.safetensors` file to tensors.
 
     data (bytes): The content.
     RETURNS (Dict[str, numpy.ndarray]): The tensors by name. bfloat16 is converted to float32.
@@ -98,7 +98,7 @@ def load(data: bytes) -> dict[str, np.ndarray]:
 def save(
     tensors: Mapping[str, np.ndarray], dtype: str, metadata: Optional[dict[str, str]] = None
 ) -> bytes:
-    """Convert tensors to the content of a file.
+    """Convert tensors to the content of a `.safetensors` file.
 
     tensors (Mapping[str, numpy.ndarray]): The tensors by name.
     dtype (str): Type of floats on disk, one of `DTYPES`.
@@ -112,7 +112,10 @@ def save(
 
 
 def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
-    """Set the type of tensors to bfloat16 in the header. NumPy wrote them as integers."""
+    """Set the type of the tensors `names` to bfloat16 in the header of a file's content.
+
+    They are stored as integers with the same bits, because NumPy has no bfloat16.
+    """
     end = N_SIZE + header_size(content)
     header = json.loads(content[N_SIZE:end])
     for name in names:
@@ -123,7 +126,7 @@ def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Round values to a type, and return them in float32."""
+    """Round values to a float type, one of `DTYPES`. Return them in float32."""
     exact = np.asarray(values, dtype="float32")
     if dtype == "bfloat16":
         return to_bfloat16(exact)
@@ -132,7 +135,10 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _cast(name: str, values: np.ndarray, dtype: str) -> np.ndarray:
-    """Check that the values of a weight fit a type, and convert them. bfloat16 becomes bits."""
+    """Convert a weight to a type on disk. Raise a ValueError if its values do not fit.
+
+    For bfloat16, which NumPy does not have, return integers with the same bits.
+    """
     if not np.isfinite(values).all():
         raise ValueError(
             f"'{name}' contains NaN or infinity, so the model is not written. Train again with a "

@@ -24,10 +24,12 @@ WHITE_SPACE = "\u3000"
 def read_vocab(file: File, n_rows: int) -> InputVocabulary:
     """Read a `vocab.txt`. It has one token per line, in the order of ids.
 
+    A repeated token has the id of its last line.
+
     file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
     RETURNS (InputVocabulary): The vocabulary.
-    RAISES (ValueError): The file is not UTF-8, or much longer than the embedding.
+    RAISES (ValueError): The file is not UTF-8, or more than twice as long as the embedding.
     """
     return _last_ones(read_words(file, 2 * n_rows))
 
@@ -118,12 +120,17 @@ def _unpacked(content: bytes, file: File, max_bytes: int) -> bytes:
 
 
 def largest_text(n_strings: int) -> int:
-    """Return the maximum size in bytes of a text, for its number of strings."""
+    """Return the maximum size, in bytes, of a vocabulary of `n_strings` words or characters."""
     return SMALL + LARGEST_LINE * n_strings
 
 
 def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]) -> list[str]:
-    """Check that a file can store all strings, and return one string for each id."""
+    """Return the string to write for each id. Raise a ValueError if a string does not fit.
+
+    vocabulary (InputVocabulary): The vocabulary.
+    name (str): Name of the file, for error messages.
+    fits (Callable[[str], bool]): Returns whether the file can store a string.
+    """
     strings = vocabulary.strings
     wrong = [string for string in strings if string is not None and not fits(string)]
     if wrong:
@@ -151,7 +158,10 @@ def _fits_dic(token: str) -> bool:
 
 
 def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
-    """Make a vocabulary. A repeated token has its last id, as in bilm-tf and ELMoForManyLangs."""
+    """Make a vocabulary from the token of each id.
+
+    A repeated token has its last id, as in bilm-tf and ELMoForManyLangs.
+    """
     last = {token: row for row, token in enumerate(tokens)}
     return InputVocabulary(
         [token if last[token] == row else None for row, token in enumerate(tokens)]
