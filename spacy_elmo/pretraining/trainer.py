@@ -350,7 +350,7 @@ class Trainer:
         return softmax.loss(contexts, targets, rows, self.product_dtype), after
 
     def _softmax_rows(self, window: Window, step: int) -> Optional[SoftmaxRows]:
-        """Copy the softmax rows of a step's targets and candidates; None for an adaptive softmax."""
+        """Copy the softmax rows of a step's targets and candidates; None if it is adaptive."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None
