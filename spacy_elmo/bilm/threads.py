@@ -62,7 +62,7 @@ def own_setters() -> tuple[Callable[[int], Any], ...]:
 
 def _set_own_threads(n_threads: int) -> None:
     """Set the number of PyTorch's threads for the calling thread."""
-    # PyTorch's first call in a new thread sets the number, so it must come before the setters.
+    # PyTorch's first call in a new thread sets the number of threads, so it must come first.
     torch.get_num_threads()
     for set_number in own_setters() or (torch.set_num_threads,):
         set_number(n_threads)

@@ -25,7 +25,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     The sizes of an existing model replace the sizes in the config.
 
     config (PretrainingConfig): The settings.
-    train (Corpus): The text, for a new vocabulary.
+    train (Corpus): The training text, from which a new vocabulary is made.
     RETURNS (Tuple[LanguageModel, int]): The model, and the number of first steps that train only
         the softmax. It is 0 if the softmax is not new, or if the whole model is new.
     RAISES (ValueError): The initial model cannot be read, its softmax is not of the kind in

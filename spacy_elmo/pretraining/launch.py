@@ -8,7 +8,7 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args, run
 
-STOPPED = 130  # Exit status.
+STOPPED = 130  # Exit status after Ctrl-C or another signal.
 SECONDS_TO_STOP = "600"  # Seconds for the last step and checkpoint. PyTorch's 30 may be too few.
 
 
