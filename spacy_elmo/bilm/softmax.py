@@ -96,7 +96,7 @@ class LanguageModelSoftmax(nn.Module):
 
     @torch.no_grad()
     def rows(self, targets: Tensor, candidates: Candidates) -> SoftmaxRows:
-        """Copy the rows of targets and candidates, so that only these get a gradient.
+        """Copy the weights and biases of targets and candidates, so that only these get a gradient.
 
         targets (Tensor): Word ids. *Shape:* `(n,)`
         candidates (Candidates): The candidates.

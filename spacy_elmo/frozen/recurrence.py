@@ -50,7 +50,7 @@ class FrozenState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[np.ndarray, Sequence[int]]) -> "FrozenState":
-        """Select, repeat or reorder rows.
+        """Return the states of some sequences, in any order and also repeatedly.
 
         index (Union[numpy.ndarray, Sequence[int]]): Indices of the rows.
         RETURNS (FrozenState): A copy of these rows.

@@ -20,7 +20,7 @@ from .windows import Window
 
 
 class FrozenLanguageModel:
-    """Frozen biLM that predicts words.
+    """Frozen biLM with its softmax, which predicts words.
 
     bilm (FrozenBiLM): The layers.
     softmax (FrozenSoftmax): The output layer, shared by both directions.

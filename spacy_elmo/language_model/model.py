@@ -61,7 +61,7 @@ class Contexts(torch.nn.Module):
 
 
 class LanguageModel(torch.nn.Module):
-    """Trainable biLM that predicts words.
+    """Trainable biLM with its softmax, which predicts words.
 
     bilm (BiLM): The layers.
     softmax (Softmax): The output layer, shared by both directions.
