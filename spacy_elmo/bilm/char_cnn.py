@@ -34,7 +34,7 @@ class Highway(nn.Module):
             nn.init.constant_(layer.bias, bias)
 
     def forward(self, inputs: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """Compute the layer.
+        """Apply the layer to vectors of tokens.
 
         inputs (Tensor): *Shape:* `(n, F)`
         product_dtype (Optional[torch.dtype]): Type of matrix products. Default: the type of the
@@ -92,7 +92,7 @@ class CharacterCNN(nn.Module):
     def of_characters(
         self, character_ids: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Compute the output of convolutions and highways.
+        """Encode tokens by their characters: convolutions, maxima, activation and highways.
 
         character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
         product_dtype (Optional[torch.dtype]): Type of the matrix products of the highways.
@@ -108,7 +108,7 @@ class CharacterCNN(nn.Module):
         return vectors
 
     def _pooled(self, character_ids: Tensor) -> Tensor:
-        """Compute the maximum of each filter. *Shape:* `(n_tokens, F)`."""
+        """Compute the maximum of each filter over each token. *Shape:* `(n_tokens, F)`."""
         assert self.embedding is not None
         if character_ids.is_cpu:
             character_ids = _without_padding(character_ids, self.widest_filter)
@@ -136,9 +136,9 @@ class CharacterCNN(nn.Module):
 
 
 def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
-    """Drop the last columns, in which each token only repeats one character, such as padding.
+    """Drop most of the last columns, where every token repeats one id, such as padding.
 
-    One window of the widest filter stays. All windows after it would have the same values.
+    Enough columns stay for one window of the widest filter. Later windows have the same values.
     """
     if not len(character_ids):
         return character_ids
@@ -148,12 +148,12 @@ def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
 
 
 def different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:
-    """Return different ids, and the index of each occurrence among them.
+    """Find the different character ids, so that each one is computed only once.
 
     character_ids (Tensor): Ids. Any shape.
     n_characters (int): Size of the vocabulary.
-    RETURNS (Tuple[Tensor, Tensor]): Different ids, and indices in the shape of the input. On a
-        GPU, the ids may include ids that do not occur.
+    RETURNS (Tuple[Tensor, Tensor]): The different ids, and for each id of the input its index among
+        them. On a GPU, these may be all ids of the vocabulary.
     """
     if character_ids.is_cpu or n_characters > ALL_CHARACTERS:
         used, index = torch.unique(character_ids, return_inverse=True)

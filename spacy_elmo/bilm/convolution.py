@@ -22,8 +22,8 @@ from torch.autograd.function import once_differentiable
 class ConvolutionMaximum(torch.autograd.Function):
     """Autograd operation: the maximum of each filter over all positions of a token.
 
-    *Shapes:* characters `(C, E)`, index `(n, T)` into them, weight `(F, E, width)` as in PyTorch's
-    `Conv1d`, bias `(F,)`. The result is `(n, F)`.
+    *Shapes:* character embeddings `(C, E)`, index `(n, T)` into them, weight `(F, E, width)` as in
+    PyTorch's `Conv1d`, bias `(F,)`. The result is `(n, F)`.
     """
 
     @staticmethod
@@ -47,7 +47,7 @@ class ConvolutionMaximum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:  # type: ignore[override]
-        """Compute the gradients of characters, weight and bias."""
+        """Compute the gradients of the character embeddings, the weight and the bias."""
         characters, index, taps, positions = ctx.saved_tensors
         d_table = grad.new_zeros(len(taps), len(characters), grad.shape[1])
         columns = positions.long()
@@ -66,7 +66,7 @@ class ConvolutionMaximum(torch.autograd.Function):
 
 
 def _values(table: Tensor, index: Tensor) -> Tensor:
-    """Sum the rows of the table for each window.
+    """Compute the value of each filter in each window, without bias: a sum of rows of the table.
 
     table (Tensor): *Shape:* `(width, C, F)`
     index (Tensor): *Shape:* `(n, T)`

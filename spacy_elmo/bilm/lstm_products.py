@@ -41,14 +41,14 @@ class ForwardProducts:
         self.projection = None if projection is None else self._transposed(projection)
 
     def of_inputs(self, inputs: Tensor, gates: Tensor) -> None:
-        """Compute `W x + b` for several steps, and write it to `gates`."""
+        """Compute `W x + b` for the inputs x of several steps, and write it to `gates`."""
         if self.is_lower:
             gates.copy_(torch.mm(inputs.to(self.dtype), self.input_weight)).add_(self.bias)
         else:
             torch.addmm(self.bias, inputs, self.input_weight, out=gates)
 
     def add_state(self, hidden: Tensor, gates: Tensor) -> None:
-        """Multiply the previous hidden state with the state weight, and add it to `gates`."""
+        """Add the product of the previous hidden state with the state weight to `gates`."""
         if self.is_lower:
             gates.add_(torch.mm(hidden.to(self.dtype), self.state_weight))
         else:
@@ -91,13 +91,24 @@ class BackwardProducts:
         self.d_bias = read.new_zeros(n_gates)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
-        """Return memory for the gradients of a step's gates, from item `first` of the chunk."""
+        """Return memory for the gradients of a step's gates.
+
+        first (int): Number of the step's first item in the chunk.
+        size (int): Number of rows of the step.
+        RETURNS (Tensor): *Shape:* `(size, 4D)`
+        """
         if self.exact is not None:
             return self.exact[:size]
         return self.d_gates[first : first + size]
 
     def add_through_state(self, first: int, d_gates: Tensor, d_hidden: Tensor) -> None:
-        """Add a step's contribution to the gradient of the previous hidden state."""
+        """Add a step's part to the gradients of the previous hidden state and of the bias.
+
+        first (int): Number of the step's first item in the chunk.
+        d_gates (Tensor): Gradients of the step's gates. *Shape:* `(size, 4D)`
+        d_hidden (Tensor): Changed in place: gradient of the previous hidden state. *Shape:*
+            `(size, P)`
+        """
         self.d_bias += d_gates.sum(dim=0)
         if self.is_lower:
             rounded = self.d_gates[first : first + len(d_gates)].copy_(d_gates)
@@ -106,11 +117,11 @@ class BackwardProducts:
             d_hidden.addmm_(d_gates, self.state_weight)
 
     def end_chunk(self, items: slice, *, inputs: bool, weights: bool) -> None:
-        """Compute the gradients of inputs and weights from the gates of a chunk.
+        """Compute the gradients of inputs and weights from the gates' gradients in a chunk.
 
         items (slice): Packed items of the chunk.
         inputs (bool): Whether to compute the gradient of the inputs.
-        weights (bool): Whether to compute the gradients of the weights.
+        weights (bool): Whether to add the chunk to the gradients of the weights.
         """
         d_gates = self.d_gates[: items.stop - items.start]
         if inputs:
@@ -121,19 +132,29 @@ class BackwardProducts:
             self.d_weights.addmm_(d_gates.t(), self.read[items])
 
     def of_weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of input weight, state weight and bias, in the stored order."""
+        """Return the gradients of input weight, state weight and bias. Gates are i, j, f, o."""
         sizes = [self.input_weight.shape[1], self.state_weight.shape[1]]
         weights = _reordered(self.d_weights, _STORED).split(sizes, dim=1)
         return weights[0], weights[1], _reordered(self.d_bias, _STORED)
 
     def of_projection(self, d_outputs: Tensor, gated: Tensor) -> Tensor:
-        """Compute the gradient of the projection over all steps."""
+        """Compute the gradient of the projection over all steps.
+
+        d_outputs (Tensor): Gradient of the outputs. *Shape:* `(n, P)`
+        gated (Tensor): Input of the projection. *Shape:* `(n, D)`
+        RETURNS (Tensor): *Shape:* `(P, D)`
+        """
         product = torch.mm(d_outputs.to(self.dtype).t(), gated.to(self.dtype))
         return product.to(gated.dtype)
 
 
 def chunk_items(like: Tensor, n_gates: int) -> int:
-    """Return the number of packed items in a chunk. On a GPU, one chunk contains all items."""
+    """Return the maximum number of packed items in a chunk. On a GPU, one chunk contains all.
+
+    like (Tensor): Tensor with a row for each packed item.
+    n_gates (int): Number of gate values of an item, 4D.
+    RETURNS (int): The number.
+    """
     return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
 
 
@@ -146,13 +167,13 @@ def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
 
 
 def doubled_candidate(weight: Tensor) -> Tensor:
-    """Reorder the gates of a weight to o, i, f, j, and double j."""
+    """Copy a weight with its gates reordered from i, j, f, o to o, i, f, j, and double j."""
     blocks = _reordered(weight, _INSIDE)
     blocks[-(len(weight) // 4) :] *= 2.0
     return blocks
 
 
 def _reordered(weight: Tensor, order: tuple[int, ...]) -> Tensor:
-    """Reorder the blocks of the four gates."""
+    """Copy a weight with the blocks of its four gates in another order."""
     blocks = weight.chunk(4)
     return torch.cat([blocks[i] for i in order])

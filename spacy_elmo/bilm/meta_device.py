@@ -24,9 +24,10 @@ class _WithoutNormal(TorchFunctionMode):
 
 @contextmanager
 def on_meta_device() -> Iterator[None]:
-    """Create modules on the meta device. Parameters have a shape and a type there, but no values.
+    """Put modules that are made in the `with` block on PyTorch's meta device.
 
-    Fill them with `load_state_dict(..., assign=True)`.
+    There, parameters have a shape and a type, but no values and no memory. Fill them with
+    `load_state_dict(..., assign=True)`.
     """
     with torch.device("meta"), _WithoutNormal():
         yield

@@ -24,7 +24,7 @@ from .token_encoder import TokenEncoder
 
 # Packed items per window without a gradient. This limits the memory.
 WINDOW_ITEMS = 2048
-# Tokens per call of the CNN without a gradient. This limits the memory.
+# Tokens per call of the CNN without a gradient or on a GPU. This limits the memory.
 ENCODER_TOKENS = 256
 
 
@@ -130,7 +130,7 @@ class BiLM(nn.Module):
         dropout: float,
         product_dtype: Optional[torch.dtype],
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run the stacks layer by layer, because each layer reads both directions."""
+        """Run the stacks if `joined_directions` is True: each layer reads both directions."""
         mirror = self._to_device(mirrored(batch_sizes))
         inputs = [vectors.index_select(0, each) for each in rows]
         outputs: list[list[Tensor]] = [[], []]
@@ -209,8 +209,8 @@ class BiLM(nn.Module):
             return self.zero_state(0).hidden.new_zeros(0, self.config.projection_dim)
         # Encode tokens of similar length together, so that they have less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
-        # Split only on a GPU and without a gradient. With a gradient, parts save no memory. On a
-        # CPU, the encoder splits the tokens itself.
+        # Split on a GPU, or without a gradient. On a CPU with a gradient, parts save no memory, and
+        # the encoder splits the tokens itself.
         is_whole = self.wants_gradient() and self.device.type == "cpu"
         size = len(tokens) if is_whole else ENCODER_TOKENS
         parts = []
@@ -221,7 +221,7 @@ class BiLM(nn.Module):
         return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
 
     def zero_state(self, n_sequences: int) -> BiLMState:
-        """Return a state of zeros, one row per sequence."""
+        """Return an LSTM state of zeros, one row per sequence."""
         weight = cast(ProjectedLSTM, cast(nn.ModuleList, self.stacks[0])[0]).bias
         sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
         return BiLMState(
@@ -230,7 +230,10 @@ class BiLM(nn.Module):
         )
 
     def warm_state(self) -> BiLMState:
-        """Return the state after one empty sentence, with one row."""
+        """Return the LSTM state after one empty sentence, for a batch of one.
+
+        Without sentence marks, this is a state of zeros.
+        """
         return self.embed([[]])[1] if self.config.sentence_marks else self.zero_state(1)
 
     def freeze(self) -> FrozenBiLM:
@@ -251,11 +254,11 @@ class BiLM(nn.Module):
         )
 
     def checksum(self) -> str:
-        """Compute the checksum of the frozen model. This makes a temporary copy."""
+        """Compute `FrozenBiLM.checksum`. This makes a temporary copy of the weights."""
         return self.freeze().checksum()
 
     def empty_layers(self, n_sentences: int) -> list[Tensor]:
-        """Return the layers of sentences without tokens. *Shape:* `(L + 1, 0, width)`."""
+        """Return the layers of sentences without tokens, each `(L + 1, 0, width)`."""
         shape = (self.config.n_layers + 1, 0, self.config.width)
         return [self.zero_state(0).hidden.new_zeros(shape) for _ in range(n_sentences)]
 
@@ -269,7 +272,7 @@ class BiLM(nn.Module):
         return self.zero_state(0).hidden.device
 
     def _product_dtype(self) -> Optional[torch.dtype]:
-        """Return the type of products on a GPU, or None for the weights' type."""
+        """Return the type of matrix products in `embed`; None for the type of the weights."""
         if self.wants_gradient():
             return None
         precision = resolve_precision(self.precision, self.device)
@@ -283,7 +286,7 @@ class BiLM(nn.Module):
 
 
 def _stacked(hidden: list[list[Tensor]], cell: list[list[Tensor]]) -> BiLMState:
-    """Stack the states of all layers and directions."""
+    """Make one state from lists of states, `[direction][layer]`."""
     both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
     return BiLMState(*both)
 

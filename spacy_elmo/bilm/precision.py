@@ -4,9 +4,9 @@ import torch
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """Return the number format for a precision on a device.
+    """Return the number format of matrix products for a setting `precision` on a device.
 
-    A module on a CPU always computes in float32.
+    On a CPU, it is always float32. On a GPU, all settings except "float32" mean a 16-bit format.
 
     precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest format whose vectors
         are close to float32.

@@ -26,7 +26,7 @@ _BITS = 1.0 / math.log(2.0)
 
 
 class SampledSoftmaxLoss(torch.autograd.Function):
-    """Mean cross-entropy of each target against itself and all other candidates.
+    """Mean cross-entropy of the targets, by a softmax over the target and all other candidates.
 
     Let x be one of n contexts, w and b the weight and offset of a candidate, and h the highest
     logit of x. Let Z = sum exp(x w + b - h) over candidates and target. The gradients are sums
@@ -96,5 +96,5 @@ class SampledSoftmaxLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:  # type: ignore[override]
-        """Multiply the stored gradients of contexts, weight and bias with the factor."""
+        """Multiply the stored gradients of contexts, weight and bias with the loss's gradient."""
         return (*(grad * gradient for gradient in ctx.saved_tensors), *[None] * 5)

@@ -28,7 +28,7 @@ MINUS_ONE = torch.tensor(-1.0)
 
 
 class SequenceOptions(NamedTuple):
-    """Options of the operation.
+    """Options of `ProjectedLSTMSequence`.
 
     batch_sizes (List[int]): Number of running rows at each step, in non-increasing order.
     cell_clip (Optional[float]): Limit of the cell state.
@@ -64,7 +64,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         projection: Optional[Tensor],
         options: SequenceOptions,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute outputs and states."""
+        """Compute the outputs, and the states after the last step."""
         weights = (input_weight, state_weight, bias, projection)
         products = ForwardProducts(weights, options.product_dtype)
         saved = _Saved.empty(inputs, cell.shape[1], is_projected=projection is not None)
@@ -98,7 +98,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         grad_hidden: Optional[Tensor],
         grad_cell: Optional[Tensor],
     ) -> tuple[Optional[Tensor], ...]:
-        """Compute the gradients of inputs, states and weights."""
+        """Compute the gradients of the inputs, the initial states and the weights."""
         inputs, hidden, cell, input_weight, state_weight, projection = ctx.saved_tensors[:6]
         saved, options = _Saved(*ctx.saved_tensors[6:]), ctx.options
         sizes, needed = options.batch_sizes, ctx.needs_input_grad
@@ -155,14 +155,14 @@ class _Saved(NamedTuple):
 
     @classmethod
     def empty(cls, inputs: Tensor, width: int, *, is_projected: bool) -> "_Saved":
-        """Allocate memory for one item per input."""
+        """Allocate memory for the values of all steps, one item per row of `inputs`."""
         gates = inputs.new_empty(len(inputs), 4 * width)
         cells, squashed, gated = (inputs.new_empty(len(inputs), width) for _ in range(3))
         outputs = torch.empty_like(inputs) if is_projected else gated
         return cls(gates, cells, squashed, gated, outputs)
 
     def steps(self, options: SequenceOptions) -> list["_Saved"]:
-        """Return the values of each step, as views."""
+        """Split values of all steps into values of single steps, as views."""
         return [_Saved(*step) for step in zip(*(all_.split(options.batch_sizes) for all_ in self))]
 
 
@@ -238,7 +238,7 @@ def _through_cell(
 
 
 def _is_short(options: SequenceOptions, state_weight: Tensor) -> bool:
-    """Return whether the operations of a step are too short for a second thread."""
+    """Return whether the operations of a step are fastest with one thread."""
     n_rows = options.batch_sizes[0]
     return state_weight.is_cpu and not is_long_product(n_rows, state_weight.numel())
 
@@ -263,7 +263,7 @@ def _tanh_of_sigmoid(values: Tensor) -> None:
 
 
 def _last_items(batch_sizes: list[int]) -> Tensor:
-    """Return the index of the packed item of each row's last step."""
+    """Return for each row the index of its last packed item."""
     items, start = torch.empty(batch_sizes[0], dtype=torch.int64), 0
     for size in batch_sizes:
         items[:size] = torch.arange(start, start + size)
@@ -272,6 +272,6 @@ def _last_items(batch_sizes: list[int]) -> Tensor:
 
 
 def _before_each_step(hidden: Tensor, outputs: Tensor, batch_sizes: list[int]) -> Tensor:
-    """Return the hidden state before each packed item."""
+    """Return the hidden state that each packed item starts from. *Shape:* `(n, P)`."""
     earlier = [hidden, *outputs.split(batch_sizes)[:-1]]
     return torch.cat([part[:size] for part, size in zip(earlier, batch_sizes)])

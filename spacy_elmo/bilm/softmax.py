@@ -18,7 +18,7 @@ KINDS = ("sampled", "full", "adaptive")
 
 
 class Candidates(NamedTuple):
-    """Candidate words of a training step. Targets compete against them.
+    """Candidate words of a training step, against which the loss compares the targets.
 
     words (Tensor): Different word ids. *Shape:* `(m,)`
     n_draws (int): Number of random draws; 0 if the candidates are the whole vocabulary.
@@ -29,12 +29,12 @@ class Candidates(NamedTuple):
 
 
 class SoftmaxRows(NamedTuple):
-    """Rows of the softmax that a training step uses. They collect the gradient.
+    """Copies of the softmax rows that a training step uses. They collect the gradient.
 
     words (Tensor): Word ids, in ascending order. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
     bias (Tensor): *Shape:* `(r,)`
-    candidates (Candidates): The candidates among the words.
+    candidates (Candidates): The candidates, a part of the words.
     """
 
     words: Tensor
@@ -96,7 +96,7 @@ class LanguageModelSoftmax(nn.Module):
 
     @torch.no_grad()
     def rows(self, targets: Tensor, candidates: Candidates) -> SoftmaxRows:
-        """Copy the rows of targets and candidates, so that only these get a gradient.
+        """Copy the weights and biases of targets and candidates, so that only these get a gradient.
 
         targets (Tensor): Word ids. *Shape:* `(n,)`
         candidates (Candidates): The candidates.
@@ -205,7 +205,11 @@ class AdaptiveSoftmax(nn.Module):
 
     @torch.no_grad()
     def log_probabilities(self, contexts: Tensor) -> Tensor:
-        """Compute the log-probability of each word, in float64."""
+        """Compute the log-probability of each word.
+
+        contexts (Tensor): *Shape:* `(n, P)`
+        RETURNS (Tensor): float64. *Shape:* `(n, V)`
+        """
         return self.layers.log_prob(contexts).double()
 
 
@@ -236,7 +240,7 @@ def freeze(softmax: Softmax) -> FrozenSoftmax:
 
 
 def thaw(frozen: FrozenSoftmax) -> Softmax:
-    """Return a trainable module with a copy of the weights."""
+    """Return a trainable softmax with a copy of the frozen weights."""
     n_words, width = frozen.sizes
     with on_meta_device():
         softmax = make_softmax(frozen.kind, n_words=n_words, width=width)

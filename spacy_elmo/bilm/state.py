@@ -24,7 +24,7 @@ class BiLMState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
-        """Select, repeat or reorder rows.
+        """Return the states of some sequences, in any order and also repeatedly.
 
         index (Union[Tensor, numpy.ndarray, Sequence[int]]): Indices of the rows.
         RETURNS (BiLMState): The state of these rows.

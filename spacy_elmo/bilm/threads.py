@@ -6,8 +6,8 @@ system's time slice. On two cores, one of them busy, LSTMs with 512 units embedd
 with one thread, but only 126 words/s with two threads.
 
 `torch.set_num_threads` also applies to Python threads that start later. So a thread that starts
-during a short operation would always use a single core. Instead, this module sets the number in
-OpenMP and MKL, for the calling thread only. `torch.set_num_threads` is the fallback.
+during a short operation would always use a single core. Instead, this module sets the number of
+threads in OpenMP and MKL, for the calling thread only. `torch.set_num_threads` is the fallback.
 """
 
 import ctypes
@@ -27,13 +27,18 @@ LEAST_ROWS = 8
 
 
 def is_long_product(n_rows: int, n_weights: int) -> bool:
-    """Return whether a product of this size is faster with several threads."""
+    """Return whether a matrix product is faster with several threads.
+
+    n_rows (int): Number of rows to multiply with the weight.
+    n_weights (int): Number of elements of the weight.
+    RETURNS (bool): Whether it is faster.
+    """
     return max(n_rows, LEAST_ROWS) * n_weights >= LONG_PRODUCT
 
 
 @cache
 def own_setters() -> tuple[Callable[[int], Any], ...]:
-    """Return functions of OpenMP and MKL that set the number for the calling thread only.
+    """Return OpenMP's and MKL's functions that set the number of threads for the calling thread.
 
     RETURNS (Tuple[Callable[[int], Any], ...]): The functions; empty if one of them is missing.
     """
@@ -57,7 +62,7 @@ def own_setters() -> tuple[Callable[[int], Any], ...]:
 
 def _set_own_threads(n_threads: int) -> None:
     """Set the number of PyTorch's threads for the calling thread."""
-    # PyTorch's first call in a new thread sets the number, so it must come before the setters.
+    # PyTorch's first call in a new thread sets the number of threads, so it must come first.
     torch.get_num_threads()
     for set_number in own_setters() or (torch.set_num_threads,):
         set_number(n_threads)
@@ -65,9 +70,9 @@ def _set_own_threads(n_threads: int) -> None:
 
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
-    """Limit PyTorch to one thread inside the context, for the calling thread only.
+    """Limit PyTorch to one thread in a `with` block, for the calling thread only.
 
-    wanted (bool): If False, the context does nothing.
+    wanted (bool): If False, nothing is limited.
     """
     n_threads = torch.get_num_threads()
     if not wanted or n_threads == 1:

@@ -31,7 +31,7 @@ class TokenEncoder(CharacterCNN):
             self.words = nn.Embedding(config.n_words, config.word_embed_dim)
 
     def forward(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """Compute token vectors.
+        """Compute the context-free vectors of tokens.
 
         ids (TokenIds): Ids from the encoder's indexer, as tensors.
         product_dtype (Optional[torch.dtype]): Type of the matrix products of highways and

@@ -31,7 +31,7 @@ class TokenVectorCache:
     def lookup(
         self, tokens: Sequence[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:
-        """Return the vectors of tokens. Missing vectors are computed.
+        """Return the vectors of tokens. Vectors that are not in the cache are computed.
 
         tokens (Sequence[str]): Different token strings, at least one.
         compute (Callable[[List[str]], numpy.ndarray]): Function that returns the vectors of the

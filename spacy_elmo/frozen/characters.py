@@ -77,7 +77,14 @@ def _n_columns(lengths: np.ndarray, max_characters: int, widest_filter: Optional
 def _between_marks(
     flat: np.ndarray, lengths: np.ndarray, marks: tuple[int, int, int], n_columns: int
 ) -> np.ndarray:
-    """Cut `flat` into words, and return one row per word: first mark, word, last mark, padding."""
+    """Lay out ids in one row per word: first mark, ids of the word, last mark, padding.
+
+    flat (numpy.ndarray): Ids of all words, one word after the other.
+    lengths (numpy.ndarray): Number of ids of each word. *Shape:* `(n_words,)`
+    marks (Tuple[int, int, int]): Ids of the first mark, the last mark and padding.
+    n_columns (int): Number of ids in a row.
+    RETURNS (numpy.ndarray): int32. *Shape:* `(n_words, n_columns)`
+    """
     first, last, pad = marks
     rows = np.arange(len(lengths))
     ids = np.full((len(lengths), n_columns), pad, dtype="int32")

@@ -50,8 +50,8 @@ class BiLMConfig:
     projection_dim (int): Size of a token vector and of each LSTM's output, P. At most `lstm_dim`.
         If both are equal, `square_projection` decides whether the LSTM has a projection.
     n_layers (int): Number of LSTM layers of each direction, L.
-    cell_clip (Optional[float]): Bound of the cell state at every step.
-    proj_clip (Optional[float]): Bound of the projected output at every step.
+    cell_clip (Optional[float]): Bound of the cell state at every step; None for no bound.
+    proj_clip (Optional[float]): Bound of the projected output at every step; None for no bound.
     use_skip_connections (bool): Whether to add the input of a layer to its output, from the second
         layer on.
     char_embed_dim (int): Size of a character embedding; 0 if the model reads only words.
@@ -67,8 +67,8 @@ class BiLMConfig:
     n_words (int): Number of words with an embedding.
     word_embed_dim (int): Size of a word embedding; P in bilm-tf, 0 without words.
     connections (Optional[str]): Connection from the input to the output of a layer, from the
-        second layer on: "residual", "highway" (with a gate) or "none". "residual" and "none" are
-        stored as `use_skip_connections`, which decides if this is None.
+        second layer on: "residual", "highway" (with a gate) or "none". "residual"
+        and "none" only set `use_skip_connections`. With None, `use_skip_connections` decides.
     square_projection (bool): Whether the output is projected and clipped even if `projection_dim`
         equals `lstm_dim`, as in ELMoForManyLangs.
     joined_directions (bool): Whether each layer, from the second layer on, reads both directions
@@ -144,12 +144,12 @@ class BiLMConfig:
 
     @property
     def n_filters(self) -> int:
-        """Sum of the filter counts, F."""
+        """Number of filters of all convolutions together, F."""
         return sum(number for _, number in self.filters)
 
     @property
     def widest_filter(self) -> int:
-        """Width in characters of the widest convolution."""
+        """Width of the widest convolution, in characters."""
         return max((width for width, _ in self.filters), default=0)
 
     @property
@@ -281,7 +281,7 @@ def count_parameters(config: BiLMConfig) -> int:
 
 
 def shortened(value: Any) -> str:
-    """Shorten a value from a file for an error message."""
+    """Convert a value from a file to text for an error message, and cut long text."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 

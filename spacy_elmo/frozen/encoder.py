@@ -76,7 +76,7 @@ class FrozenEncoder:
             self.tables = self._tables(self.characters)
 
     def __call__(self, tokens: Sequence[str]) -> np.ndarray:
-        """Compute the token vectors.
+        """Compute the context-free vectors of tokens.
 
         tokens (Sequence[str]): Different token strings.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
@@ -111,7 +111,7 @@ class FrozenEncoder:
         return words
 
     def _encode_characters(self, ids: np.ndarray) -> np.ndarray:
-        """Compute the output of the convolutions and highways. *Shape:* `(n_tokens, F)`."""
+        """Encode tokens by their character ids: convolutions and highways, `(n_tokens, F)`."""
         index, tables = ids, self.tables
         if tables is None:
             used, index = np.unique(ids, return_inverse=True)
@@ -133,19 +133,35 @@ class FrozenEncoder:
         return vectors if self.projection is None else self.projection(vectors)
 
     def _tables(self, characters: np.ndarray) -> list[np.ndarray]:
-        """Multiply characters with each tap. *Shapes:* `(width, n_characters, n_filters)`."""
+        """Compute the table of each convolution: products of character embeddings and taps.
+
+        characters (numpy.ndarray): Character embeddings. *Shape:* `(n_characters, E)`
+        RETURNS (List[numpy.ndarray]): For each convolution `(width, n_characters, n)`, where n is
+            its number of filters, rounded up to a multiple of 16.
+        """
         return [np.matmul(characters, taps) for taps in self.taps]
 
 
 def stored_type(weight: np.ndarray, precision: str) -> str:
-    """Return the type in which a weight is stored. float16 stays float16, without loss."""
+    """Return the number type in which a kernel stores a weight.
+
+    weight (numpy.ndarray): The weight, float32 or float16.
+    precision (str): "float32", "bfloat16" or "int8".
+    RETURNS (str): The precision. But with "float32", a float16 weight stays "float16": this loses
+        nothing.
+    """
     if precision != "float32":
         return precision
     return "float16" if weight.dtype == "float16" else "float32"
 
 
 def _taps(weight: np.ndarray) -> np.ndarray:
-    """Pad the filters to a multiple of 16. *Shape:* `(width, E, n_filters)`."""
+    """Rearrange the weight of a convolution, and pad its filters with zeros.
+
+    weight (numpy.ndarray): *Shape:* `(n_filters, E, width)`
+    RETURNS (numpy.ndarray): float32. *Shape:* `(width, E, n)`, where n is `n_filters`, rounded up
+        to a multiple of 16.
+    """
     taps = _float32(weight).transpose(2, 1, 0)
     padded = -(-taps.shape[2] // FILTER_PANEL) * FILTER_PANEL
     widened = np.zeros((*taps.shape[:2], padded), dtype="float32")

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 class TokenIds(NamedTuple):
-    """Ids of tokens, as arrays or tensors.
+    """Ids that a token encoder reads, as arrays or tensors.
 
-    characters (Union[numpy.ndarray, Tensor, None]): *Shape:* `(n_tokens, n_characters)`
-    words (Union[numpy.ndarray, Tensor, None]): Word ids; -1 for a word without an embedding.
-        *Shape:* `(n_tokens,)`
+    characters (Union[numpy.ndarray, Tensor, None]): Character ids; None if the model reads only
+        words. *Shape:* `(n_tokens, n_characters)`
+    words (Union[numpy.ndarray, Tensor, None]): Word ids, -1 for a word without an embedding; None
+        if the model reads only characters. *Shape:* `(n_tokens,)`
     """
 
     characters: Union[np.ndarray, "Tensor", None]
@@ -114,7 +115,14 @@ class ManyLangsIndexer(TokenIndexer):
 def _check_size(
     name: str, vocabulary: Optional[InputVocabulary], size: int, special: Sequence[str]
 ) -> Optional[InputVocabulary]:
-    """Return a vocabulary. Raise ValueError if its size is wrong or a mark is missing."""
+    """Check that a vocabulary fits the weights, and return it.
+
+    name (str): "characters" or "words", for error messages.
+    vocabulary (Optional[InputVocabulary]): The vocabulary.
+    size (int): Number of embeddings in the weights.
+    special (Sequence[str]): Strings that the vocabulary must contain.
+    RAISES (ValueError): The size is wrong, or a string is missing.
+    """
     found = 0 if vocabulary is None else len(vocabulary)
     if found != size:
         raise ValueError(

@@ -46,7 +46,8 @@ class Weights:
     """Arrays of a model, in memory or in their files.
 
     arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
-    read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Reads the same arrays again.
+    read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Function that reads the same arrays
+        again.
     """
 
     def __init__(self, arrays: Arrays, read: Optional[Callable[[], Arrays]] = None):
@@ -88,7 +89,7 @@ class FrozenBiLM:
         "auto" is the fastest format whose vectors are close to float32.
     cache (int): Number of token strings whose vectors are cached.
     alignment (Optional[numpy.ndarray]): W; a vector v becomes `W v`. *Shape:* `(width, width)`
-    provenance (Optional[dict]): Origin and training of the model, as JSON.
+    provenance (Optional[dict]): Origin and training of the model, in types of JSON.
     kernel (Optional[Kernel]): Kernel for the computation. Default: the fastest kernel on this
         machine.
     RAISES (ValueError): The precision is unknown, or the vocabularies do not fit the sizes.
@@ -207,9 +208,9 @@ class FrozenBiLM:
         return other
 
     def backed_by(self, read: Callable[[], Arrays]) -> "FrozenBiLM":
-        """Set the function that reads the weights again, so that they can be dropped.
+        """Set a function that reads the weights again, so that their memory can be freed.
 
-        read (Callable[[], Mapping[str, numpy.ndarray]]): Reads the arrays.
+        read (Callable[[], Mapping[str, numpy.ndarray]]): Function that returns the same arrays.
         RETURNS (FrozenBiLM): The same model.
         """
         self._weights = Weights(self._weights.get(), read)
@@ -223,7 +224,7 @@ class FrozenBiLM:
 
     @property
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
-        """Weights in the layout of the kernel. They are made once for all threads."""
+        """Encoder and LSTMs in the kernel's layout. The first access makes them."""
         if self._packed is None:
             with self._exclusively():
                 if self._packed is None:
@@ -319,7 +320,7 @@ class FrozenBiLM:
         return self.cache.lookup(tokens, self._parts[0])
 
     def zero_state(self, n_sequences: int) -> FrozenState:
-        """Return a state of zeros, one row per sequence."""
+        """Return an LSTM state of zeros, one row per sequence."""
         sizes = (self.config.n_directions, self.config.n_layers, n_sequences)
         return FrozenState(
             np.zeros((*sizes, self.config.projection_dim), dtype="float32"),
@@ -327,7 +328,10 @@ class FrozenBiLM:
         )
 
     def warm_state(self) -> FrozenState:
-        """Return the state after one empty sentence, with one row."""
+        """Return the LSTM state after one empty sentence, for a batch of one.
+
+        Without sentence marks, this is a state of zeros.
+        """
         if not self.config.sentence_marks:
             return self.zero_state(1)
         if self._warm is None:
@@ -346,12 +350,12 @@ class FrozenBiLM:
         return self.replace(config=replace(self.config, n_layers=n_layers))
 
     def empty_layers(self, n_sentences: int) -> list[np.ndarray]:
-        """Return the layers of sentences without tokens. *Shape:* `(L + 1, 0, width)`."""
+        """Return the layers of sentences without tokens, each `(L + 1, 0, width)`."""
         shape = (self.config.n_layers + 1, 0, self.config.width)
         return [np.zeros(shape, dtype="float32") for _ in range(n_sentences)]
 
     def _exclusively(self) -> AbstractContextManager[Any]:
-        """Return the lock of this process.
+        """Return the lock that allows only one thread to make `_parts`.
 
         A forked process gets a new lock. It could inherit a locked lock without the thread that
         releases it.
@@ -361,7 +365,7 @@ class FrozenBiLM:
         return self._lock
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the model without the kernel's layout: another process may use another kernel."""
+        """Return the attributes to pickle, without the kernel: another process may use another."""
         absent = ("_lock", "_lock_of", "_packed", "kernel", "cache")
         kept = {name: value for name, value in self.__dict__.items() if name not in absent}
         return {**kept, "cache": self.cache.capacity}
@@ -371,7 +375,11 @@ class FrozenBiLM:
         self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
 
     def _opened_state(self, state: Any) -> FrozenState:
-        """Return the state of each direction after its first mark, with one row."""
+        """Return the LSTM state after the first mark of a sentence, for a batch of one.
+
+        state (Union[None, str]): State before the mark: None for zeros, or "warm".
+        RETURNS (FrozenState): The state; the backward stack has read the end mark.
+        """
         opened = self._opened.get(state)
         if opened is None:
             vectors = self.token_vectors(self.indexer.marks)

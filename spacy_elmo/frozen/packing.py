@@ -82,7 +82,7 @@ def lay_out(
 
 
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
-    """Map the packed items of one direction to the other direction.
+    """Find the place of each packed item in the packed items of the other direction.
 
     batch_sizes (Sequence[int]): Number of sequences that run at each step.
     RETURNS (numpy.ndarray): For each packed item of one direction, the index of the same item in
@@ -98,7 +98,7 @@ def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
 
 
 def without_ends(lengths: Sequence[int]) -> np.ndarray:
-    """Return the positions between the marks of sentences.
+    """Return the positions of tokens that are not marks, in concatenated sentences.
 
     lengths (Sequence[int]): Number of items of each sequence, two or more.
     RETURNS (numpy.ndarray): Positions in the concatenated sequences, without the first and the

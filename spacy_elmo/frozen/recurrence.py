@@ -50,7 +50,7 @@ class FrozenState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[np.ndarray, Sequence[int]]) -> "FrozenState":
-        """Select, repeat or reorder rows.
+        """Return the states of some sequences, in any order and also repeatedly.
 
         index (Union[numpy.ndarray, Sequence[int]]): Indices of the rows.
         RETURNS (FrozenState): A copy of these rows.
@@ -99,7 +99,7 @@ def initial_state(bilm: Any, state: Any, n_sequences: int) -> Any:
 
 
 class FrozenStacks:
-    """LSTM layers of every direction.
+    """LSTM stacks of a frozen model, forward and backward.
 
     config (BiLMConfig): The sizes.
     weights (Mapping[str, numpy.ndarray]): Weights by their names in `BiLM.state_dict()`.
@@ -170,7 +170,7 @@ class FrozenStacks:
         return outputs
 
     def _connect(self, i: int, d: int, inputs: np.ndarray, output: np.ndarray) -> None:
-        """Add the residual or highway connection of a higher layer to its output, in place."""
+        """Add the residual or highway connection of layer i, direction d to its output in place."""
         if self.highways:
             gate = sigmoid(self.highways[i - 1][d](inputs))
             output[:] = inputs + gate * (output - inputs)
@@ -187,7 +187,7 @@ def _run_tokens(
     cell: np.ndarray,
     outputs: np.ndarray,
 ) -> None:
-    """Run the lowest layer. All occurrences of a token share one input product."""
+    """Run the lowest layer. Occurrences of a token in a window share its input product."""
     if len(vectors) <= TOKEN_TYPES:
         gates = lstm.project_inputs(vectors)
         outputs[:] = lstm.run(gates, rows, batch_sizes, hidden, cell)
@@ -206,7 +206,7 @@ def _run_layer(
     cell: np.ndarray,
     outputs: np.ndarray,
 ) -> None:
-    """Run a higher layer, one window after the other."""
+    """Run a higher layer window by window, and write its packed output to `outputs`."""
     for steps, items in windows(batch_sizes, LAYER_ITEMS):
         gates = lstm.project_inputs(inputs[items])
         outputs[items] = lstm.run(gates, None, batch_sizes[steps], hidden, cell)

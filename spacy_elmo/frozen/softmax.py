@@ -88,7 +88,7 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the two weight matrices of each cluster of rare words."""
+        """Yield the weights of each cluster of rare words: to a lower width, and to the words."""
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))
@@ -96,7 +96,7 @@ class FrozenSoftmax:
 
 
 def adaptive_cutoffs(n_words: int) -> list[int]:
-    """Return the word ranks at which the clusters of an adaptive softmax start."""
+    """Return the ranks at which an adaptive softmax's clusters of rare words start."""
     cutoffs = [cutoff for cutoff in _CUTOFFS if cutoff < n_words - 1]
     # An adaptive softmax needs at least one cluster, so very small vocabularies are cut in half.
     return cutoffs or [max(1, n_words // 2)]
@@ -108,7 +108,7 @@ def softmax_shapes(kind: str, *, n_words: int, width: int) -> dict[str, tuple[in
     kind (str): "full" or "adaptive".
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
-    RETURNS (Dict[str, Tuple[int, ...]]): Shapes by name.
+    RETURNS (Dict[str, Tuple[int, ...]]): Shape of each weight, by its name in `state_dict()`.
     """
     if kind == "full":
         return {"weight": (n_words, width), "bias": (n_words,)}

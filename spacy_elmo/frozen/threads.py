@@ -39,7 +39,7 @@ def n_threads() -> int:
 
 
 def limit_threads(number: int) -> None:
-    """Set the number of computing threads in this process, with or without PyTorch.
+    """Set the maximum number of threads for computing in this process, also for PyTorch.
 
     number (int): Number of threads.
     """

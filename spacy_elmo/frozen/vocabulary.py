@@ -56,7 +56,7 @@ class InputVocabulary:
         return np.array([self._ids.get(string, unknown) for string in strings], dtype="int64")
 
     def to_bytes(self) -> bytes:
-        """Return the vocabulary as JSON."""
+        """Return the list of strings as JSON in UTF-8."""
         return json.dumps(self.strings, ensure_ascii=False).encode("utf8", "surrogatepass")
 
     @classmethod
@@ -64,7 +64,7 @@ class InputVocabulary:
         """Read the output of `to_bytes`.
 
         data (bytes): JSON.
-        n_strings (int): Expected number of strings. Much longer data are refused before parsing.
+        n_strings (int): Expected number of strings. If data have many more, they are not parsed.
         RETURNS (InputVocabulary): The vocabulary.
         RAISES (ValueError): The data are not a vocabulary, or too long.
         """
@@ -122,7 +122,7 @@ class Vocabulary(InputVocabulary):
     ) -> "Vocabulary":
         """Select the most frequent words of a text. Words with equal counts are sorted by spelling.
 
-        types (Sequence[str]): The token types of the text.
+        types (Sequence[str]): The different tokens of the text.
         counts (numpy.ndarray): Count of each type. *Shape:* `(n_types,)`
         min_count (int): Minimum count of a word.
         max_size (int): Maximum number of words, including the special words.
@@ -148,7 +148,7 @@ class Vocabulary(InputVocabulary):
             return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
 
     def to_disk(self, path: Path) -> None:
-        """Write a `vocab.txt`."""
+        """Write a `vocab.txt` with one word per line."""
         atomic_write(path, "".join(f"{word}\n" for word in self.words))
 
     def ids_of(self, strings: Iterable[str], unknown: int = UNKNOWN_ID) -> np.ndarray:
@@ -157,7 +157,7 @@ class Vocabulary(InputVocabulary):
 
 
 def fits_a_line(word: str) -> bool:
-    """Return whether a word can be a line of a UTF-8 file.
+    """Return whether a word can be written as one line of a UTF-8 file.
 
     word (str): The word.
     RETURNS (bool): True if the word contains no line break and no lone surrogate.

@@ -20,12 +20,12 @@ from .windows import Window
 
 
 class FrozenLanguageModel:
-    """Frozen biLM that predicts words.
+    """Frozen biLM with its softmax, which predicts words.
 
     bilm (FrozenBiLM): The layers.
     softmax (FrozenSoftmax): The output layer, shared by both directions.
     vocabulary (Vocabulary): The words of the softmax.
-    RAISES (ValueError): The layers see the words that they must predict (`joined_directions`).
+    RAISES (ValueError): A direction sees the words that it must predict, see `check_predicts`.
     """
 
     def __init__(self, bilm: FrozenBiLM, softmax: FrozenSoftmax, vocabulary: Vocabulary):
@@ -33,16 +33,18 @@ class FrozenLanguageModel:
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 
     def evaluating(self) -> AbstractContextManager[None]:
-        """Return an empty context, because a frozen model has no training mode."""
+        """Return a context manager that does nothing. A frozen model has no training mode."""
         return nullcontext()
 
     def contexts(
         self, window: Window, types: Sequence[str], state: FrozenState
     ) -> tuple[np.ndarray, FrozenState]:
-        """Run the layers over a window. The token encoder reads each different token once.
+        """Compute the context vectors that predict words, for all items of a window.
 
-        window (Window): The token types.
-        types (Sequence[str]): The strings of all token types.
+        The token encoder reads each different token once.
+
+        window (Window): The window of text.
+        types (Sequence[str]): The string of each token type.
         state (FrozenState): Initial state, one row per stream.
         RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed top layer of each direction,
             *Shape:* `(n_directions, n_items, P)`, and the state after the window.
@@ -54,20 +56,25 @@ class FrozenLanguageModel:
         return outputs[-1], state
 
     def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
-        """Compute the loss, see `FrozenSoftmax.negative_log_likelihood`."""
+        """Compute the sum of the targets' negative log-probabilities, in nats.
+
+        contexts (numpy.ndarray): Context vectors. *Shape:* `(n, P)`
+        targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
+        RETURNS (float): The sum.
+        """
         return self.softmax.negative_log_likelihood(contexts, targets)
 
 
 def types_of(
     inputs: np.ndarray, types: Sequence[str], marks: tuple[str, str]
 ) -> tuple[list[str], np.ndarray]:
-    """Find the distinct tokens of a window.
+    """Convert the token types of a window to strings, each different one once.
 
-    inputs (numpy.ndarray): Token types. *Shape:* `(n_directions, n_items)`
-    types (Sequence[str]): The strings of all types.
-    marks (Tuple[str, str]): Sentence marks of the model.
-    RETURNS (Tuple[List[str], numpy.ndarray]): The distinct tokens, and for each item the index of
-        its token. *Shape:* `(n_directions, n_items)`
+    inputs (numpy.ndarray): Ids of token types. *Shape:* `(n_directions, n_items)`
+    types (Sequence[str]): The string of each token type.
+    marks (Tuple[str, str]): The model's strings for the start and the end of a sentence.
+    RETURNS (Tuple[List[str], numpy.ndarray]): The different strings, and for each item the index of
+        its string. *Shape:* `(n_directions, n_items)`
     """
     used, inverse = np.unique(inputs, return_inverse=True)
     named = dict(zip((START_ID, END_ID), marks))
@@ -75,10 +82,10 @@ def types_of(
 
 
 def check_predicts(config: BiLMConfig) -> None:
-    """Check that no layer sees the words that a language model predicts.
+    """Check that each direction of a biLM can predict words without seeing them.
 
     config (BiLMConfig): The sizes.
-    RAISES (ValueError): The layers see the words that they must predict.
+    RAISES (ValueError): `joined_directions` is True, or `sentence_marks` is False.
     """
     if config.joined_directions or not config.sentence_marks:
         raise ValueError(
@@ -95,7 +102,8 @@ def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
 
     path (Union[str, Path]): Name, path or URL of the model.
     RETURNS (FrozenLanguageModel): The model.
-    RAISES (ValueError): The model or its softmax is missing, or they do not fit together.
+    RAISES (ValueError): The model, its softmax or its vocabulary is missing, or they do not fit
+        together.
     """
     stored, bundle = read_model(path)
     if bundle.prediction is None:

@@ -20,7 +20,7 @@ from .windows import Window
 
 
 class Contexts(torch.nn.Module):
-    """Module that runs windows of token types through a biLM.
+    """Module that computes the context vectors of windows of text with a biLM.
 
     bilm (BiLM): The layers.
     """
@@ -37,10 +37,12 @@ class Contexts(torch.nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, BiLMState]:
-        """Run the layers over a window. The token encoder reads each different token once.
+        """Compute the context vectors that predict words, for all items of a window.
 
-        window (Window): The token types.
-        types (Sequence[str]): The strings of all token types.
+        The token encoder reads each different token once.
+
+        window (Window): The window of text.
+        types (Sequence[str]): The string of each token type.
         state (BiLMState): Initial state, one row per stream.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
         product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products in training.
@@ -59,12 +61,12 @@ class Contexts(torch.nn.Module):
 
 
 class LanguageModel(torch.nn.Module):
-    """Trainable biLM that predicts words.
+    """Trainable biLM with its softmax, which predicts words.
 
     bilm (BiLM): The layers.
     softmax (Softmax): The output layer, shared by both directions.
     vocabulary (Vocabulary): The words of the softmax.
-    RAISES (ValueError): The layers see the words that they must predict.
+    RAISES (ValueError): A direction sees the words that it must predict, see `check_predicts`.
     """
 
     def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary):
@@ -76,7 +78,7 @@ class LanguageModel(torch.nn.Module):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Switch to evaluation mode, without gradients, inside the context."""
+        """Switch to evaluation mode, without gradients, in a `with` block."""
         was_training = self.training
         self.eval()
         try:
@@ -88,12 +90,24 @@ class LanguageModel(torch.nn.Module):
     def contexts(
         self, window: Window, types: Sequence[str], state: BiLMState
     ) -> tuple[Sequence[Tensor], BiLMState]:
-        """Run a window like `FrozenLanguageModel.contexts`, but return tensors."""
+        """Compute the context vectors that predict words, for all items of a window.
+
+        window (Window): The window of text.
+        types (Sequence[str]): The string of each token type.
+        state (BiLMState): Initial state, one row per stream.
+        RETURNS (Tuple[Sequence[Tensor], BiLMState]): The packed top layer of each direction,
+            *Shape:* `(n_items, P)`, and the state after the window.
+        """
         found, state = Contexts(self.bilm)(window, types, state)
         return found.chunk(self.bilm.config.n_directions), state
 
     def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:
-        """Compute the loss, see `FrozenLanguageModel.negative_log_likelihood`."""
+        """Compute the sum of the targets' negative log-probabilities, in nats.
+
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
+        targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
+        RETURNS (float): The sum.
+        """
         wanted = torch.from_numpy(targets).to(self.bilm.device)
         return self.softmax.negative_log_likelihood(contexts, wanted)
 
@@ -101,14 +115,14 @@ class LanguageModel(torch.nn.Module):
 def save_model(
     model: LanguageModel, folder: Path, *, lang: str, provenance: dict[str, Any]
 ) -> None:
-    """Write a spaCy pipeline with the pipe `elmo`, and softmax and vocabulary beside it.
+    """Write a spaCy pipeline with the pipe `elmo`, and in its folder the softmax and vocabulary.
 
     An existing folder stays unchanged until the new content is complete.
 
     model (LanguageModel): The model.
     folder (Path): The output folder.
     lang (str): Language of the pipeline.
-    provenance (dict): Description of how the model was made, as JSON.
+    provenance (dict): Origin and training of the model, in types of JSON.
     """
     prediction = (freeze(model.softmax), model.vocabulary)
     bilm = model.bilm.freeze().replace(provenance=provenance)

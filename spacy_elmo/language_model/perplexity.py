@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from .model import LanguageModel
     from .processes import Processes
 
-MIN_ITEMS = 1000  # Minimum per stream, because the first words of a stream have no context.
+MIN_ITEMS = 1000  # Minimum per stream: the first words of a stream have no context.
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Result of an evaluation.
+    """Perplexity of a language model on a text, by direction.
 
     forward (float): Perplexity of words and `</S>`, given the text before them.
     backward (float): Perplexity of words and `<S>`, given the text after them; NaN for a model
         with one direction.
     mean (float): Geometric mean of both perplexities, as in bilm-tf.
     n_tokens (int): Number of predictions in one direction: words, and one mark per sentence.
-    unknown (float): Share of words that are not in the vocabulary.
+    unknown (float): Share of the words that are not in the vocabulary, 0 to 1.
     """
 
     forward: float
@@ -50,15 +50,17 @@ def perplexity(
     max_items: int = 0,
     processes: "Optional[Processes]" = None,
 ) -> Perplexity:
-    """Compute the perplexity of held-out text. Each stream starts from zeros and keeps its state.
+    """Compute the perplexity of held-out text, cut into streams that the model reads in parallel.
+
+    Each stream starts from an LSTM state of zeros, and carries its state from window to window.
 
     model (Union[FrozenLanguageModel, LanguageModel]): The model.
     corpus (Corpus): Held-out text.
     n_streams (int): Number of streams in a batch. A short text has fewer streams, so that each has
         at least 1,000 items.
-    unroll_steps (int): Steps per window. They do not change the result.
+    unroll_steps (int): Steps per window. The number does not change the result.
     max_items (int): If above 0, read only about this number of items, evenly spread over the text.
-    processes (Optional[Processes]): The processes that share the streams.
+    processes (Optional[Processes]): Processes that share the streams, and all get the result.
     RETURNS (Perplexity): The result.
     """
     words = model.vocabulary.ids_of(corpus.types)

@@ -26,7 +26,8 @@ class Processes:
     rank (int): Rank of the process, from 0. Only rank 0 writes files.
     size (int): Number of processes.
     device (torch.device): Device for the computation.
-    waiting (Optional[dist.ProcessGroup]): Group of all processes with the long timeout.
+    waiting (Optional[dist.ProcessGroup]): Group of all processes, with the timeout of `wait`; None
+        for one process.
     """
 
     rank: int = 0
@@ -60,7 +61,7 @@ class Processes:
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait for the other processes, for hours if necessary.
+        """Wait until all processes have called this, at most 12 hours.
 
         RAISES (ConnectionError): Another process has ended.
         """
@@ -70,7 +71,7 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Replace errors about a lost process or machine by an error that says what to do.
+        """Replace errors about a lost process in a `with` block by an error that says what to do.
 
         RAISES (ConnectionError): Another process or its machine is lost.
         """
@@ -93,7 +94,7 @@ class Processes:
                 tensor /= self.size
 
     def sum(self, values: list[float]) -> list[float]:
-        """Sum values over the processes."""
+        """Return the sum over the processes for each of the values."""
         if self.size == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -101,12 +102,12 @@ class Processes:
         return [float(value) for value in tensor]
 
     def agree(self, value: int) -> bool:
-        """Return whether all processes have the same number."""
+        """Return whether all processes call this with the same value."""
         values = self.gather_rows(torch.tensor([value], device=self.device), 0)
         return bool((values == value).all())
 
     def gather_rows(self, tensor: Tensor, dim: int) -> Tensor:
-        """Join the tensors of all processes along `dim`. All tensors have the same shape."""
+        """Concatenate the tensors of all processes, which have the same shape, along `dim`."""
         if self.size == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.size)]

@@ -63,7 +63,14 @@ def sample_sentences(
 def _read(
     model: FrozenLanguageModel, token: str, state: FrozenState
 ) -> tuple[np.ndarray, FrozenState]:
-    """Read a token. Return the context of the next word, `(1, P)`, and the state."""
+    """Run the model over one token.
+
+    model (FrozenLanguageModel): The model.
+    token (str): The token.
+    state (FrozenState): State before the token, one row.
+    RETURNS (Tuple[numpy.ndarray, FrozenState]): The forward context vector, which predicts the next
+        word, *Shape:* `(1, P)`; and the state after the token.
+    """
     bilm = model.bilm
     rows = np.zeros((bilm.config.n_directions, 1), dtype="int64")
     outputs, state = bilm.run(bilm.token_vectors([token]), rows, [1], state)

@@ -13,10 +13,10 @@ from ..text.corpus import END_ID, START_ID, Corpus
 
 @dataclass(frozen=True)
 class Window:
-    """Steps of several streams, in both directions.
+    """Consecutive tokens of several streams, forward and backward.
 
-    inputs (numpy.ndarray): Token types, packed step by step. *Shape:* `(2, n_items)`
-    targets (numpy.ndarray): The token type to predict after each item. *Shape:* `(2, n_items)`
+    inputs (numpy.ndarray): Token types to read, packed step by step. *Shape:* `(2, n_items)`
+    targets (numpy.ndarray): Token type to predict from each input. *Shape:* `(2, n_items)`
     batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
     """
 
@@ -25,7 +25,7 @@ class Window:
     batch_sizes: list[int]
 
     def part(self, part: int, n_parts: int) -> "Window":
-        """Return a share of the streams of a training window. All shares are equal.
+        """Return one of `n_parts` equal shares of a training window's streams.
 
         part (int): Number of the share, from 0.
         n_parts (int): Number of shares, which must divide the number of streams.
@@ -59,12 +59,17 @@ class Streams:
         return len(self.tokens)
 
     def window(self, positions: np.ndarray, batch_sizes: list[int]) -> Window:
-        """Return the packed items at these positions."""
+        """Return the window of these positions of the corpus.
+
+        positions (numpy.ndarray): Index into the corpus for each packed item. *Shape:* `(n_items,)`
+        batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
+        RETURNS (Window): The window.
+        """
         sentences = np.searchsorted(self.starts, positions, "right") - 1
         starts, ends = self.starts[sentences], self._ends(sentences)
         is_first, is_last = positions == starts, positions == ends - 1
-        # A sentence has n + 1 items, and item 0 is the mark. Forward item k is backward item n + 1
-        # - k.
+        # The corpus stores a sentence of n words as n + 1 items: a mark and the words. Forward item
+        # k is backward item n + 1 - k.
         mirrored = np.where(is_first, starts, starts + ends - positions)
         following = np.where(is_last, positions, positions + 1)
         preceding = np.where(is_last, starts, starts + ends - positions - 1)
@@ -83,12 +88,12 @@ class Streams:
 
 
 class TrainingBatches:
-    """Endless iterator over batches of training windows.
+    """Training windows of a text: one window for each step, without end.
 
-    Each row of a batch reads its own part of the text. Each epoch starts at another position.
+    Each stream reads its own part of the text. Each epoch starts at another position.
 
     streams (Streams): The text.
-    batch_size (int): Number of streams in a batch. A short text has fewer streams.
+    batch_size (int): Number of streams in a window. A short text has fewer streams.
     unroll_steps (int): Steps per window. A short text has fewer steps.
     seed (int): Seed for the start position of each epoch.
     directions (str): "same": both directions read the same text. "different": the backward
@@ -149,18 +154,18 @@ def evaluation_windows(
     part: int = 0,
     n_parts: int = 1,
 ) -> tuple[int, Iterator[Window]]:
-    """Make windows that read every item once.
+    """Make windows that read every item of a text once.
 
-    The streams have about the same length. Each stream starts at the start of a sentence.
+    The text is cut into streams of about the same length. Each starts with a sentence.
 
     streams (Streams): The text.
-    n_streams (int): Number of streams in a batch. There are not more streams than sentences.
+    n_streams (int): Number of streams. A short text has fewer streams.
     unroll_steps (int): Steps per window.
     max_items (int): If above 0, only about this number of items is read: an equal number from the
         start of each stream.
-    part (int): Number of the share of the streams, from 0.
+    part (int): Number of the share of the streams to return, from 0.
     n_parts (int): Number of shares.
-    RETURNS (Tuple[int, Iterator[Window]]): The number of streams, and the windows.
+    RETURNS (Tuple[int, Iterator[Window]]): The number of streams in this share, and their windows.
     """
     wanted = np.arange(n_streams) * (len(streams) / n_streams)
     firsts = np.unique(streams.starts[np.searchsorted(streams.starts, wanted, "right") - 1])

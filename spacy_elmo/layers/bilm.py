@@ -1,7 +1,7 @@
 """Thinc layer that computes the layers of Docs, and the shim that contains its language model.
 
 The shim reads the weights at the first use. A frozen model on a CPU is a `FrozenBiLM`, which
-computes in numpy and a kernel. So PyTorch is imported only for training or a GPU. The shim counts
+needs only NumPy and a kernel. So PyTorch is imported only for training or a GPU. The shim counts
 changes of the weights: layers that a Doc stores are valid only for the weights that computed them.
 """
 
@@ -74,7 +74,7 @@ class BiLMShim(Shim):
 
     @property
     def settings(self) -> ElmoSettings:
-        """Settings of the language model."""
+        """Settings of the language model in the pipe's config."""
         return self._settings
 
     @settings.setter
@@ -102,7 +102,7 @@ class BiLMShim(Shim):
         return f"{_RUN}.{self.id}.{self._n_changes}"
 
     def checksum(self) -> str:
-        """Return the checksum of the language model."""
+        """Return the language model's checksum, as `FrozenBiLM.checksum` computes it."""
         bilm = self.bilm
         if isinstance(bilm, FrozenBiLM):
             return bilm.checksum()
@@ -132,7 +132,8 @@ class BiLMShim(Shim):
     def read(self, weights: Weights) -> None:
         """Read the language model.
 
-        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name, path or reader of the weights.
+        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name or path of the weights, or a
+            function that returns the language model.
         RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
             the sizes in the config.
         """
@@ -193,11 +194,14 @@ class BiLMShim(Shim):
             features.add(list(rows), list(rows.values()))
 
     def features_model(self) -> str:
-        """Return a string of everything except the text on which the layers depend."""
+        """Return a string that differs if weights, precision or initial state differ.
+
+        These and the text determine the layers, so the cache of features stores this string.
+        """
         return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
 
     def copy(self) -> "BiLMShim":
-        """Copy the shim with its weights. The copy has a new id."""
+        """Copy the shim with its weights, see `copy_shim`."""
         return copy_shim(self)
 
     def finish_update(self, optimizer: Optimizer) -> None:
@@ -230,7 +234,10 @@ class BiLMShim(Shim):
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use an optimizer's averaged weights in a `with` block."""
+        """Use an optimizer's averaged weights in a `with` block.
+
+        params (dict): Averaged weights, by id of the shim and name of the weight.
+        """
         is_frozen = self._model is None or isinstance(self._model, FrozenBiLM)
         if is_frozen or not any(key[0] == self.id for key in params):
             yield
@@ -253,7 +260,11 @@ class BiLMShim(Shim):
             put(backup)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the language model to a device, if its weights have been read."""
+        """Move the language model to a device, if its weights have been read.
+
+        device_type (str): "cpu" or "gpu".
+        device_id (int): Number of the GPU.
+        """
         if self._model is not None:
             device = "cpu" if device_type == "cpu" else f"cuda:{device_id}"
             self._model = fitting(self._model, self.settings, device)
@@ -268,7 +279,7 @@ class BiLMShim(Shim):
         return to_bytes(frozen(self.bilm))
 
     def from_bytes(self, data: bytes) -> "BiLMShim":
-        """Load the bytes of `to_bytes`."""
+        """Replace the language model by the result of `to_bytes`. No bytes change nothing."""
         from ..weights.safetensors_file import from_bytes
 
         if data:
@@ -324,7 +335,7 @@ def follow_weights(model: BiLMModel) -> None:
 
 
 def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
-    """Compute the layers of Docs. In training with frozen weights, take them from the cache."""
+    """Compute the layers of Docs. In training with frozen weights, use the cache of features."""
     limit_threads_after_fork()
     init(model)
     shim = get_shim(model)

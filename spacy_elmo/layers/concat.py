@@ -16,13 +16,13 @@ Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
 
 
 def ConcatTok2Vec(first: Tok2Vec, second: Tok2Vec) -> Tok2Vec:
-    """Make a layer that concatenates two token representations of the same Docs."""
+    """Make a layer that concatenates each token's vectors from two tok2vec layers."""
     dims = {"nO": _sum_of_widths(first, second)}
     return Model("elmo_concat", forward, init=init, dims=dims, layers=[first, second])
 
 
 def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, Callable]:
-    """Compute and concatenate both representations."""
+    """Run both layers, and concatenate their vectors of each token."""
     (first, bp_first), (second, bp_second) = (layer(docs, is_train) for layer in model.layers)
     xp = model.ops.xp
     outputs = [xp.concatenate([one, two], axis=1) for one, two in zip(first, second)]
@@ -37,7 +37,7 @@ def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, C
 
 
 def init(model: Tok2Vec, X: Optional[list[Doc]] = None, Y: Optional[Vectors] = None) -> None:
-    """Initialize both layers, and set the width."""
+    """Initialize both layers, and set the width to the sum of their widths."""
     for layer in model.layers:
         layer.initialize(X=X)
     width = _sum_of_widths(*model.layers)
@@ -54,9 +54,9 @@ def _sum_of_widths(first: Tok2Vec, second: Tok2Vec) -> Optional[int]:
 
 
 def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: int) -> Tok2Vec:
-    """Make a layer that concatenates two token representations, and maps them to a width.
+    """Make a layer that concatenates each token's vectors from two tok2vec layers, and mixes them.
 
-    A maxout layer with layer norm does the mapping, as in spaCy's MultiHashEmbed.
+    A maxout layer with layer norm maps them to `width`, as in spaCy's MultiHashEmbed.
     """
     concat = ConcatTok2Vec(first, second)
     maxout: Model[Floats2d, Floats2d] = Maxout(

@@ -31,7 +31,7 @@ def check_bilm(bilm: object) -> None:
 
 
 def precision_of(bilm: AnyBiLM) -> str:
-    """Return the precision in which a language model computes.
+    """Return the number format in which a language model multiplies matrices.
 
     RETURNS (str): "float32", "bfloat16", "int8", or "float16" on some GPUs.
     """
@@ -45,8 +45,12 @@ def precision_of(bilm: AnyBiLM) -> str:
 def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
     """Convert a language model to the class that settings and device need.
 
-    The result is a FrozenBiLM if the model is frozen and on a CPU. Otherwise it is a module. The
-    default device is the module's GPU, or Thinc's default device.
+    bilm (Union[FrozenBiLM, BiLM]): The model.
+    settings (ElmoSettings): Whether the model is frozen, its precision and its cache.
+    device (Optional[str]): PyTorch's name of the device. Default: the GPU of `bilm`, if it is on a
+        GPU, or else Thinc's default device.
+    RETURNS (Union[FrozenBiLM, BiLM]): A FrozenBiLM if the model is frozen and on a CPU, or else a
+        PyTorch module on the device.
     """
     if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":
         device = str(bilm.device)
@@ -63,12 +67,12 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
 
 
 def frozen(bilm: AnyBiLM) -> FrozenBiLM:
-    """Return a language model as a FrozenBiLM."""
+    """Return a language model as a FrozenBiLM. A PyTorch module is copied."""
     return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
 
 
 def differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
-    """Return the sizes that differ between weights and config, as text for an error."""
+    """List the sizes that differ between weights (`got`) and config (`wanted`) for an error."""
     theirs, ours = asdict(got), asdict(wanted)
     return ", ".join(
         f"{name} is {theirs[name]} there and {ours[name]} in the config"

@@ -23,14 +23,14 @@ def kept_layers(
     *,
     is_train: bool,
 ) -> list[Floats3d]:
-    """Return the layers of Docs. Compute the layers that are not in the cache.
+    """Return the layers of Docs from the cache. Compute those that it does not have.
 
     shim (BiLMShim): The shim with the language model.
     cache (FeatureCache): The cache.
     docs (Sequence[Doc]): The Docs.
     segments (Sequence[Sequence[Segment]]): The segments of each Doc.
-    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Returns the layers of the
-        tokens that each piece keeps. It is called at most once, with the missing pieces.
+    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Function that returns the layers
+        of the tokens that each piece keeps. It is called at most once, with the missing pieces.
     is_train (bool): Whether to add computed layers to the cache now. If not, `BiLMShim.keep` adds
         them later if the Docs are scored or trained on.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.

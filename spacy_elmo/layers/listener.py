@@ -29,10 +29,10 @@ TRAINED_ON = "trained_on"  # Attribute of the model, which is saved: name of the
 
 
 class _Link:
-    """Reference to the pipe, which copies of a listener share.
+    """Reference from a listener to its pipe. Copies of the listener have the same reference.
 
-    So a copy of a component's model does not copy the language model. In a copy of the whole
-    pipeline, the link refers to the copied pipe.
+    So a copy of a component's model does not copy the language model. But in a copy of the whole
+    pipeline, the listener refers to the copied pipe.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class ElmoListener(Model):
 
     @property
     def pipe_name(self) -> str:
-        """Name of the pipe to connect; "*" for the nearest pipe before the component."""
+        """Name of the `elmo` pipe to connect to; "*" for the nearest one before the component."""
         return self.attrs.get(TRAINED_ON, "*") if self.upstream_name == "*" else self.upstream_name
 
     def is_trained_on(self, pipe: Any) -> bool:
@@ -113,7 +113,7 @@ class ElmoListener(Model):
 def forward(
     model: ElmoListener, docs: Sequence[Doc], is_train: bool
 ) -> tuple[Vectors, Callable[[Vectors], list[Doc]]]:
-    """Mix the layers of Docs. If Docs have no layers in prediction, return zeros."""
+    """Return the mixed layers of Docs. In prediction, Docs without layers get zeros."""
     report: Optional[Report] = None
     if not is_train:
         layers = _read(model, docs)
@@ -188,7 +188,7 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
 
 
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
-    """Read the layers that the pipe has stored. If no Doc has layers, warn and return None."""
+    """Return the layers stored on Docs; None, with a warning, if no Doc has layers."""
     name = model.pipe_name
     if model.upstream is not None:
         # Docs from span.as_doc() have hooks but no layers. spaCy's entity_linker reads such Docs,

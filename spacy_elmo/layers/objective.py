@@ -54,9 +54,9 @@ def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
     Use it as `weights` of an `elmo` pipe, and repeat the pipe's block `model` in it. If you use the
     same config in `spacy train`, the weights in `init_tok2vec` replace the random weights.
 
-    model (Model[List[Doc], List[Floats3d]]): An architecture, for its sizes.
+    model (Model[List[Doc], List[Floats3d]]): A BiLMLayer with the sizes of the model.
     seed (int): Seed of the random weights.
-    RETURNS (Callable[[], BiLM]): The reader.
+    RETURNS (Callable[[], BiLM]): A function that returns the model.
     """
     return partial(_untrained, get_shim(model).config, seed)
 
@@ -121,15 +121,15 @@ def forward(
 def word_loss(
     model: Model[list[Doc], Floats2d], ops: Ops, docs: Sequence[Doc], contexts: Floats2d
 ) -> tuple[float, Floats2d]:
-    """Compute the loss and its gradient. Accumulate the gradient of the output layer.
+    """Compute the loss of a batch and its gradient. Accumulate the output layer's gradients.
 
     model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     ops (Ops): The backend.
     docs (Sequence[Doc]): The batch.
     contexts (Floats2d): The model's output for the batch.
     RETURNS (Tuple[float, Floats2d]): The loss and a gradient. The loss is the negative
-        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient
-        belongs to the mean over tokens.
+        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient is
+        of the mean over tokens and directions, with respect to `contexts`.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp

@@ -19,5 +19,5 @@ def infer_residual_widths(model: Model) -> None:
 
 
 def init_as_wide_as_input(model: Model, X: Any = None, Y: Any = None) -> None:
-    """Initialize a residual layer without a target, so that it is as wide as its input."""
+    """Initialize a residual layer with the width of its input X instead of its target Y."""
     init(model, X=X, Y=X)

@@ -83,7 +83,7 @@ def init(
 
 
 def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[Vectors, Callable]:
-    """Mix the layers of Docs."""
+    """Return the mixed layers of each Doc, `(n_tokens, 2P)`."""
     if not X:
         return [], lambda dY: []
     xp = model.ops.xp
@@ -133,7 +133,7 @@ class _OnDemand(Sequence[Floats3d]):
 
 
 def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
-    """Return the mixes in a component's model, in order. If it is no Thinc model, return []."""
+    """Return all ScalarMix layers in a component's model; none if it is no Thinc model."""
     nodes = model.walk() if isinstance(model, Model) else ()
     return [node for node in nodes if node.name == "elmo_scalar_mix"]
 
@@ -149,7 +149,7 @@ def set_place(model: Model, place: str) -> None:
 
 
 def mix_weights(model: Model[Layers, Vectors]) -> Floats1d:
-    """Return the weights of the layers, which sum to 1."""
+    """Return the weight of each layer in a mix. The weights sum to 1."""
     raw = _raw_weights(model)
     shifted = model.ops.xp.exp(raw - raw.max())
     return shifted / shifted.sum()
@@ -162,7 +162,7 @@ def _raw_weights(model: Model[Layers, Vectors]) -> Floats1d:
 def _accumulate(
     model: Model[Layers, Vectors], X: Layers, mixed: Vectors, weights: Floats1d, dY: Vectors
 ) -> None:
-    """Accumulate the gradients of gamma and the raw weights, with the penalty `l2 * |w|^2`."""
+    """Add a batch to the gradients of gamma and of the raw weights, with the `l2` penalty."""
     xp = model.ops.xp
     gamma = model.get_param("gamma")
     d_gamma = sum((Y * d).sum() for Y, d in zip(mixed, dY))
@@ -176,7 +176,7 @@ def _accumulate(
 
 
 def _layer_norm(xp, layers: Floats3d) -> tuple[Floats3d, Floats3d]:  # type: ignore[no-untyped-def]
-    """Normalize each token to mean 0 and variance 1. Also return the inverse deviation."""
+    """Normalize each token's vector in each layer, and return also 1 / standard deviation."""
     centred = layers - layers.mean(axis=2, keepdims=True)
     variance = (centred**2).mean(axis=2, keepdims=True)
     inverse = 1.0 / xp.sqrt(variance + LAYER_NORM_EPSILON)

@@ -25,7 +25,7 @@ _MINUTES = {"m": 1.0, "h": 60.0, "d": 24 * 60.0}
 _PAPER = re.compile(r"(the )?paper")
 
 # Estimated tokens per second: one core with the small sizes in bf16, and one GPU with the original
-# sizes. The limit holds for small sizes, too, because the LSTM steps on a GPU are sequential.
+# sizes. Small sizes are not faster than the limit, because the LSTM steps on a GPU are sequential.
 CORE_SPEED = 3_000.0
 GPU_SPEED = 250_000.0
 GPU_SPEED_LIMIT = 500_000.0
@@ -40,11 +40,11 @@ UNROLL_STEPS = 20
 
 @dataclass(frozen=True)
 class Budget:
-    """Cost of a run.
+    """Budget of a run: processors and time.
 
     n_cores (int): Number of CPU cores; 0 if there are GPUs.
     n_gpus (int): Number of GPUs.
-    minutes (float): Time in minutes. 0 means the paper's settings.
+    minutes (float): Time in minutes; 0 for the budget "the paper".
     """
 
     n_cores: int = 0
@@ -57,7 +57,7 @@ class Budget:
         return (min(self.n_cores, MAX_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
 
     def speed(self, sizes: "Sizes") -> float:
-        """Estimate the tokens per second that a model with these sizes reads."""
+        """Estimate how many tokens per second a model with these sizes reads in training."""
         per_core = CORE_SPEED * SMALL.lstm_weights / sizes.lstm_weights
         per_gpu = min(GPU_SPEED_LIMIT, GPU_IN_CORES * per_core)
         return min(self.n_cores, MAX_CORES) * per_core + self.n_gpus * per_gpu
@@ -87,7 +87,7 @@ class Sizes:
 
     @property
     def lstm_weights(self) -> int:
-        """Number of weights in two layers of both LSTMs, which need most of the time."""
+        """Number of LSTM weights (two layers, two directions). They need most of the time."""
         return 36 * self.lstm_dim * self.projection_dim
 
 
@@ -121,7 +121,7 @@ class Choice:
     reasons: list[str]
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """Return the sections of a config with all settings."""
+        """Return all settings as sections of a config, by the name of the section."""
         return {
             "model": {"@architectures": "spacy-elmo.BiLM.v1", **self.model.to_dict()},
             "pretraining": InitSettings().model_dump(),
@@ -164,14 +164,14 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
     * Limits: the time. Also 20 epochs, if the time is enough for more epochs or the text has less
       than a million tokens.
     * Dropout: 0.1. If no sentence is read twice, 0: the model cannot memorize anything.
-    * Vocabulary: words that occur twice. In less than a million tokens, all words. In more than 100
-      million tokens, words that occur three times. The number of words is at most 1/100 of the
-      number of tokens, because a word that is rarer learns nothing.
+    * Vocabulary: words that occur at least twice. In less than a million tokens, all words. In 100
+      million tokens or more, words that occur at least three times. `max_size` is 1/100 of the
+      number of tokens, because the weights of rarer words learn nothing; but at least 30,000.
     * Evaluations: about ten, estimated from the speed.
 
     The budget "the paper" selects the settings of Peters et al. (2018) and bilm-tf.
 
-    budget (Budget): Cost of the run.
+    budget (Budget): Processors and time of the run.
     n_tokens (int): Estimated number of tokens of the text.
     speed (Optional[float]): Tokens per second with the chosen sizes, if measured.
     RETURNS (Choice): The settings and the reasons.

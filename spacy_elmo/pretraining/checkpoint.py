@@ -5,12 +5,12 @@ progress, the vocabularies and the settings. It needs no state of random generat
 in the text: both follow from the seed and the step (`trainer.py`).
 
 A run can stop at any time, so a checkpoint is written under a temporary name and then renamed. The
-last ones are kept. A checkpoint that cannot be read is skipped with a warning, and the run resumes
-from the one before. Its file is then renamed to `.damaged`, never deleted.
+newest `keep` checkpoints remain. A checkpoint that cannot be read is skipped with a warning, and
+the run resumes from the one before. Its file is then renamed to `.damaged`, never deleted.
 
 Invariant: the resumed run writes the same weights as a run that was not interrupted. So resuming
-raises an error if the text or a setting differs. Only limits and settings of the output are free
-(`FREE`), and some values may be lower, to save a run that diverged (`LOWERED`).
+raises an error if the text or a setting differs. Only limits and settings of the output may
+differ (`FREE`), and some values may be lower, to save a run that diverged (`LOWERED`).
 """
 
 import zipfile
@@ -45,7 +45,7 @@ FREE = (
 def save_checkpoint(
     trainer: Trainer, folder: Path, *, corpus: str, keep: int, init: Optional[str] = None
 ) -> Optional[Path]:
-    """Write a checkpoint, and delete old checkpoints.
+    """Write a checkpoint of the current step, and delete all but the newest `keep`.
 
     All processes must call this at the same step. The first process writes.
 
@@ -82,7 +82,7 @@ def save_checkpoint(
     advice = f"resume with `resume=True`: {earlier[-1] if earlier else 'nothing before it'} is kept"
     with full_disk(path, advice), atomic_stream(path) as file:
         torch.save(content, file)
-    # Later checkpoints were not readable, because this run has resumed from an earlier one.
+    # Later checkpoints are damaged, or this run would have resumed from one of them.
     set_aside(folder, step + 1)
     for old in checkpoints(folder)[:-keep]:
         old.unlink()

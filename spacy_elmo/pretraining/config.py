@@ -26,8 +26,8 @@ class _Section(BaseModel):
 class InitSettings(_Section):
     """Section `[pretraining]`: the initial model.
 
-    `init` is a model in any format that `info` can read. If it has a vocabulary and a softmax, the
-    run uses them, except with `vocabulary = "new"`. If the softmax is new, the first
+    `init` is a model in any format that `spacy elmo info` can read. If it has a vocabulary and a
+    softmax, the run uses them, except with `vocabulary = "new"`. If the softmax is new, the first
     `softmax_warmup` steps train only the softmax.
     """
 
@@ -57,7 +57,7 @@ class VocabularySettings(_Section):
     """Section `[vocabulary]`: the words that the softmax predicts. All other words are `<UNK>`.
 
     A model that reads characters has vectors for all words. A model that reads words has vectors
-    only for the words that it predicts, at most `n_words`.
+    only for the words that it predicts. Their number is also limited by `n_words` of `[model]`.
     """
 
     min_count: int = Field(default=2, ge=1)
@@ -249,7 +249,7 @@ def _check_sections(config: Iterable[str], source: str) -> None:
 
 
 def _problem(found: Any) -> str:
-    """Return one of pydantic's errors as text."""
+    """Convert an error of pydantic to text that names the section, the setting and its value."""
     said = found["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
     names = list(map(str, found["loc"]))
     section = f"[{names.pop(0)}] " if names[0] in _KINDS else ""

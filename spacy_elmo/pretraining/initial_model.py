@@ -25,11 +25,11 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     The sizes of an existing model replace the sizes in the config.
 
     config (PretrainingConfig): The settings.
-    train (Corpus): The text, for a new vocabulary.
+    train (Corpus): The training text, from which a new vocabulary is made.
     RETURNS (Tuple[LanguageModel, int]): The model, and the number of first steps that train only
         the softmax. It is 0 if the softmax is not new, or if the whole model is new.
-    RAISES (ValueError): The initial model cannot be read, its softmax has another kind than the
-        setting, or a model of these sizes cannot be pretrained.
+    RAISES (ValueError): The initial model cannot be read, its softmax is not of the kind in
+        `[training] softmax`, or a model of these sizes cannot be pretrained.
     """
     init, settings = config.pretraining.init, config.pretraining
     if init is None:
@@ -63,7 +63,7 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
 
 
 def checksum_of(init: Optional[str]) -> Optional[str]:
-    """Return the checksum of the initial model; None without one, or if it cannot be read."""
+    """Return the checksum of the model `init`; None without `init`, or if it cannot be read."""
     try:
         return None if init is None else read_weights(init).checksum()
     except (ValueError, OSError):
@@ -75,7 +75,7 @@ def share_table(model: LanguageModel) -> None:
 
     bilm-tf's option `share_embedding_softmax` does the same.
 
-    model (LanguageModel): The model. The table has the values of the softmax.
+    model (LanguageModel): The model. The shared table gets the weights of the softmax.
     RAISES (ValueError): The model does not read exactly the words that it predicts.
     """
     encoder, softmax = model.bilm.encoder, model.softmax
@@ -92,7 +92,7 @@ def share_table(model: LanguageModel) -> None:
 
 
 def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
-    """Check that a model's tables for reading and predicting are equal, so that they can be one.
+    """Check that a model reads and predicts words by equal tables, so that one table can do both.
 
     RAISES (ValueError): The tables differ.
     """
@@ -107,9 +107,11 @@ def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
 
 
 def _check_readable(sizes: BiLMConfig) -> None:
-    """Check that a new model of these sizes can be made from text.
+    """Check that a new model of these sizes reads either UTF-8 bytes or words.
 
-    RAISES (ValueError): The model needs vocabularies that do not come from text.
+    Other models need vocabularies that pretraining does not make.
+
+    RAISES (ValueError): The model reads code points, or both characters and words.
     """
     reads_one = not (sizes.n_words and sizes.n_characters)
     if sizes.token_encoder != "bilm-tf" or not reads_one:
@@ -123,7 +125,7 @@ def _check_readable(sizes: BiLMConfig) -> None:
 def _check_trainable(source: str, sizes: BiLMConfig) -> None:
     """Check that training can change all weights of the model.
 
-    RAISES (ValueError): The model also reads fixed vectors of words.
+    RAISES (ValueError): The model reads characters, but has fixed vectors for some words.
     """
     if sizes.token_encoder == "bilm-tf" and sizes.n_words and sizes.n_characters:
         raise ValueError(
@@ -157,7 +159,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 def _copy_known_words(
     known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
 ) -> None:
-    """Copy the rows of words that the old softmax and the new softmax have in common."""
+    """Copy the weights of words in both vocabularies from the old to the new softmax."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
         return

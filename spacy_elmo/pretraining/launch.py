@@ -8,15 +8,15 @@ from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args, run
 
-STOPPED = 130  # Exit status.
+STOPPED = 130  # Exit status after Ctrl-C or another signal.
 SECONDS_TO_STOP = "600"  # Seconds for the last step and checkpoint. PyTorch's 30 may be too few.
 
 
 def choose_gpus(text: str) -> list[str]:
-    """Return the GPUs with the given ids.
+    """Convert ids of GPUs to values for CUDA_VISIBLE_DEVICES.
 
     text (str): Ids such as "0,1,2,3". They count the GPUs that CUDA_VISIBLE_DEVICES leaves visible.
-    RETURNS (List[str]): The names of the GPUs, as values for CUDA_VISIBLE_DEVICES.
+    RETURNS (List[str]): One value for each GPU.
     RAISES (ValueError): The text does not consist of different ids, or PyTorch does not see a GPU.
     """
     numbers = [number.strip() for number in text.split(",")]
@@ -39,7 +39,7 @@ def launch(arguments: list[str], n_processes: int) -> int:
 
     The processes run on this machine. Ctrl-C stops all of them.
 
-    arguments (List[str]): Arguments of the command.
+    arguments (List[str]): Command-line arguments of `pretrain`.
     n_processes (int): Number of processes.
     RETURNS (int): The exit status of the command.
     RAISES (ChildProcessError): A process was killed.

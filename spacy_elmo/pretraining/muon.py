@@ -77,9 +77,10 @@ class Muon(torch.optim.Optimizer):
     def _blocks(
         self, weight: Tensor, group: dict[str, Any]
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Apply the weight decay, and yield each matrix of a weight with its direction and rate.
+        """Apply the weight decay to a weight, and yield its matrices one by one.
 
-        A matrix with more rows than columns is transposed.
+        YIELDS (Tuple[Tensor, Tensor, float]): View of the matrix, its N, and `rate * sqrt(rows /
+            columns)`, see `Muon`. Matrices with more rows than columns are transposed.
         """
         weight.mul_(1.0 - group["lr"] * group["weight_decay"])
         n_blocks = group["n_blocks"]

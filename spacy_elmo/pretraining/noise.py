@@ -11,9 +11,9 @@ MIN_LENGTH = 3  # After one edit, a shorter word is too often another word.
 
 
 class NoisyTypes(Sequence[str]):
-    """Sequence of the types of a corpus and the misspelled words of one window.
+    """Sequence of the token types of a corpus and the misspelled words of one window.
 
-    types (Sequence[str]): The types of the corpus.
+    types (Sequence[str]): Strings of the corpus's token types.
     misspelled (List[str]): The misspelled words. Their ids come after the ids of the types.
     """
 

@@ -17,8 +17,8 @@ class Optimizers:
 
     A step updates only the rows of the softmax that have a gradient. With Adagrad (Duchi et al.
     2011), the result is the same as with all rows. With Adam (Kingma & Ba 2015) it is an
-    approximation: the moments of the other rows stay the same. "muon" is Muon for the biLM's
-    matrices, with its own learning rate, and Adam for all other weights.
+    approximation: the moments of the other rows stay the same. With `optimizer = "muon"`, Muon
+    trains the biLM's matrices, with its own learning rate, and Adam trains all other weights.
 
     settings (TrainingSettings): The settings.
     model (LanguageModel): The model to train.
@@ -49,15 +49,18 @@ class Optimizers:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """Return the gradients of all weights."""
+        """Return the gradients of the biLM, and then those of `softmax_gradients`."""
         of_bilm = [weight.grad for weight in self.bilm_weights if weight.grad is not None]
         return [*of_bilm, *self.softmax_gradients(rows)]
 
     def softmax_gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """Return the gradients of the softmax, or of the rows of a sampled softmax.
+        """Return the gradients of the softmax.
 
         Clusters of an adaptive softmax that have no target get zeros, so that all processes have
         the same number of gradients.
+
+        rows (Optional[SoftmaxRows]): Rows with the gradients; None for an adaptive softmax, which
+            has the gradients in its weights.
         """
         weights = list(self.softmax.parameters()) if rows is None else [rows.weight, rows.bias]
         for weight in weights:
@@ -66,7 +69,7 @@ class Optimizers:
         return [weight.grad for weight in weights if weight.grad is not None]
 
     def clip(self, rows: Optional[SoftmaxRows]) -> Tensor:
-        """Clip the norm of all gradients together.
+        """Scale down all gradients if their common norm is above `grad_clip`.
 
         If the biLM and the softmax share a table, this first adds the gradients of the softmax rows
         to the gradient of the table.
@@ -86,8 +89,7 @@ class Optimizers:
         """Update the weights, and delete the gradients.
 
         learn_rate (float): The learning rate. Muon's learning rate changes in proportion.
-        rows (Optional[SoftmaxRows]): Rows of the softmax that have a gradient; None if the weights
-            of the softmax have the gradient.
+        rows (Optional[SoftmaxRows]): See `softmax_gradients`.
         """
         if rows is not None:
             parts = {"weight": rows.weight, "bias": rows.bias}
@@ -115,7 +117,7 @@ class Optimizers:
             torch.autograd.graph.increment_version(weight)
 
     def _join(self, rows: SoftmaxRows) -> None:
-        """Add the gradients of softmax rows to the table that the encoder and the softmax share."""
+        """Move the gradients of softmax rows to the table that encoder and softmax share."""
         table = cast(LanguageModelSoftmax, self.softmax).weight
         if table.grad is None:
             table.grad = torch.zeros_like(table)
@@ -128,7 +130,7 @@ class Optimizers:
         return {name: optimizer.state_dict() for name, optimizer in self.by_name.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Load the result of `state_dict`."""
+        """Restore the states of the optimizers from the result of `state_dict`."""
         for name, optimizer in self.by_name.items():
             optimizer.load_state_dict(states[name])
 

@@ -1,7 +1,7 @@
 """Output of a pretraining run: progress bar, messages, metrics, checkpoints and models.
 
 If a file cannot be written during the run, for example because the disk is full, the run continues
-with a warning, and `end` tries again. Only at the end this is an error.
+with a warning, and `Reporter.end` tries again. Only there this is an error.
 """
 
 import math
@@ -94,7 +94,7 @@ class Reporter:
             set_aside(self.output / "checkpoints", trainer.progress.step)
 
     def on_step(self, trainer: Trainer) -> None:
-        """Update the progress bar, and write a checkpoint if it is time for one."""
+        """Update the progress bar. Write a checkpoint every `checkpoint_minutes`."""
         self.has_begun = True
         progress = trainer.progress
         self.bar.set_postfix_str(
@@ -107,7 +107,12 @@ class Reporter:
             self._try(self._save_checkpoint)
 
     def on_evaluation(self, trainer: Trainer, figures: Perplexity, is_best: bool) -> None:
-        """Write the metrics and the models."""
+        """Write the metrics and `model-last`, and after the best evaluation also `model-best`.
+
+        trainer (Trainer): The run.
+        figures (Perplexity): Result of the evaluation.
+        is_best (bool): Whether the perplexity is the best so far.
+        """
         report = self.last_report = trainer.report(figures)
         if not trainer.processes.is_first:
             return
@@ -121,7 +126,7 @@ class Reporter:
             self._log(report)
 
     def end(self) -> None:
-        """Write the last checkpoint and models that could not be written before. Print the result.
+        """Write the last checkpoint, and the models whose writing failed. Print the result.
 
         RAISES (OSError): The checkpoint or a model cannot be written.
         """
@@ -218,21 +223,21 @@ class Reporter:
         atomic_write(path, path.read_text("utf8") + srsly.json_dumps(report) + "\n")
 
     def _keep_metrics_up_to(self, step: int) -> None:
-        """Delete the lines of later steps, because the resumed run writes them again."""
+        """Delete the metrics of steps after `step`, because the run writes them again."""
         path = self.output / METRICS
         lines = path.read_text("utf8").splitlines() if path.is_file() else []
         kept = [line for line in lines if _step_of(line) <= step]
         atomic_write(path, "".join(f"{line}\n" for line in kept))
 
     def _try(self, write: Any) -> None:
-        """Call a function that writes. If it fails, such as on a full disk, continue the run."""
+        """Call `write`. If it raises an OSError, as on a full disk, print it and continue."""
         try:
             write()
         except OSError as error:
             self.bar.write(f"{printable(error)} (The run continues.)", file=sys.stderr)
 
     def _log(self, report: Optional[dict[str, Any]]) -> None:
-        """Call the logger. If it fails, for example without a network, continue without it."""
+        """Call the logger. If it fails, for example without a network, turn it off."""
         try:
             if report is not None:
                 folder = str(self.output / "model-last")
@@ -294,7 +299,7 @@ def _setting(settings: TrainingSettings, name: str) -> str:
 
 
 def _step_of(line: str) -> float:
-    """Return the step of a line of metrics; infinity if the line is incomplete."""
+    """Return the step in a line of `metrics.jsonl`; infinity if the line is incomplete."""
     try:
         return float(srsly.json_loads(line)["step"])
     except (ValueError, KeyError, TypeError):
@@ -302,5 +307,5 @@ def _step_of(line: str) -> float:
 
 
 def _names(inputs: Inputs) -> Inputs:
-    """Return the names of files without folders, because paths should not be published."""
+    """Return paths without their folders: the names are published with the model."""
     return Path(inputs).name if isinstance(inputs, str) else [Path(name).name for name in inputs]

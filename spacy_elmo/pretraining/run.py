@@ -41,11 +41,11 @@ def pretrain(
 
     config (PretrainingConfig): The settings.
     output (Path): Folder for models, checkpoints, metrics and the prepared text.
-    resume (bool): Whether to resume from the last checkpoint. Without a checkpoint, start.
-    overwrite (bool): Whether to delete the files of an earlier run.
+    resume (bool): Whether to resume from the last checkpoint. Without one, a new run starts.
+    overwrite (bool): Whether to delete the files of an earlier run first.
     RETURNS (bool): True if the run reached its end; False if a signal stopped it.
-    RAISES (ValueError): The text cannot be read, the folder contains another run, or the run
-        cannot be resumed with these settings.
+    RAISES (ValueError): The text cannot be read, the folder contains a run but `resume` and
+        `overwrite` are False, or the run cannot be resumed with these settings.
     RAISES (OSError): The last checkpoint or model cannot be written.
     """
     if resume and overwrite:
@@ -99,7 +99,13 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 
 
 def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) -> Optional[str]:
-    """Return the checksum of the run's initial model. Warn if the model's file has changed."""
+    """Return the checksum of a resumed run's initial model. Warn if that model has changed.
+
+    name (Optional[str]): Name or path of the initial model.
+    now (Optional[str]): Checksum of that model now; None if it cannot be read.
+    then (Optional[str]): Checksum in the checkpoint; None if it has none.
+    RETURNS (Optional[str]): `then`, if there is one, or else `now`.
+    """
     if None not in (now, then) and now != then:
         msg.warn(
             f"{name} has changed since this run started from it. The run continues from the "
@@ -140,9 +146,9 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
 
 
 def _earlier_run(output: Path) -> list[Path]:
-    """Return the files and folders of an earlier run, except the corpus.
+    """Return the checkpoints, models and metrics that an earlier run wrote to `output`.
 
-    RAISES (ValueError): A file or folder has such a name, but no run has written it.
+    RAISES (ValueError): A folder or file has the name of a model or of metrics, but is neither.
     """
     models = [path for path in (output / "model-best", output / "model-last") if path.exists()]
     for model in models:
@@ -161,8 +167,8 @@ def _earlier_run(output: Path) -> list[Path]:
 def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tuple[Corpus, Corpus]:
     """Open the training text and the held-out text.
 
-    The first process prepares the training text, if it is not a prepared corpus. Held-out text that
-    is not a prepared corpus is read into memory.
+    If the training text is not a prepared corpus, the first process prepares it in `output`. If the
+    held-out text is not a prepared corpus, each process reads it into memory.
     """
     settings = config.corpus
     folder = _prepared(settings.train)
@@ -194,7 +200,7 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
 
 
 def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
-    """Return the folder or the URL of a prepared corpus; None if the inputs are text files."""
+    """Return the folder or URL of `inputs` if it is a prepared corpus; None for text files."""
     if not isinstance(inputs, (str, Path)):
         return None
     if is_url(inputs):
@@ -213,13 +219,12 @@ def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> 
 
 
 def keep_freed_memory() -> bool:
-    """Keep freed memory in the process, so that training steps can use it again.
+    """Set glibc to keep freed memory in the process, so that training steps can use it again.
 
     By default, glibc returns large blocks to the system. Every training step then requests them
-    again, page by page, which took up to 10 % of the time. The process does not need more memory
-    than at its peak.
+    again, page by page, which took up to 10 % of the time. The memory's peak stays the same.
 
-    RETURNS (bool): Whether it worked. It works only with glibc.
+    RETURNS (bool): Whether it worked; False without glibc.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -229,7 +234,10 @@ def keep_freed_memory() -> bool:
 
 
 def is_this_machine(budget: Budget) -> bool:
-    """Check whether a run with this budget is one process that this machine can run."""
+    """Check whether this machine can run a budget in one process.
+
+    With GPUs, the budget must be one GPU. Without, it must be at most all cores.
+    """
     n_gpus = torch.cuda.device_count()
     if budget.n_gpus or n_gpus:
         return budget.n_gpus == 1 <= n_gpus
@@ -237,10 +245,10 @@ def is_this_machine(budget: Budget) -> bool:
 
 
 def measure_speed(config: PretrainingConfig) -> float:
-    """Measure the speed of a run: train some steps on the beginning of its text.
+    """Measure the speed of a run: train for 11 steps on the beginning of its text.
 
     config (PretrainingConfig): The settings of the run.
-    RETURNS (float): Tokens per second: the median of ten steps. The first step does not count.
+    RETURNS (float): Tokens per second: the median of all steps except the first.
     RAISES (ValueError): The text cannot be read.
     """
     settings = config.training

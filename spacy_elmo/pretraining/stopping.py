@@ -27,7 +27,7 @@ def stop_signals() -> Iterator[list[int]]:
     A second signal has its usual effect, and so has every signal outside the main thread. Under
     `nohup`, SIGHUP is still ignored.
 
-    YIELDS (List[int]): A list to which the signal is added.
+    YIELDS (List[int]): A list that is empty until a signal comes. Then it contains its number.
     """
     received: list[int] = []
     with ExitStack() as restored:
@@ -80,7 +80,13 @@ def check_finite(states: Mapping[str, Any], step: int, settings: TrainingSetting
 
 
 def diverged(what: str, step: int, settings: TrainingSettings) -> FloatingPointError:
-    """Return the error for a run that diverged: what is not finite, and which values to lower."""
+    """Return the error for a run that diverged. It names the settings to lower.
+
+    what (str): Beginning of the message, for example "the loss became nan".
+    step (int): The step of the run.
+    settings (TrainingSettings): The settings of the run.
+    RETURNS (FloatingPointError): The error for the caller to raise.
+    """
     names = [n for n in LOWERED if n != "muon_learn_rate" or settings.optimizer == "muon"]
     values = " or ".join(f"{name} ({getattr(settings, name)})" for name in names)
     return FloatingPointError(

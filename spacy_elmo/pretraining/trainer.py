@@ -45,14 +45,15 @@ class RunProgress:
 
     step (int): Number of finished steps.
     tokens (int): Number of tokens and marks that all processes read, counted in one direction.
-    seconds (float): Time of the training steps.
-    elapsed (float): Time since the run began, without the evaluation of the initial model.
+    seconds (float): Seconds in training steps.
+    elapsed (float): Seconds since the run began, without the evaluation of the initial model.
     waited (float): Part of `elapsed` in which the run waited for a processor.
-    sampled_loss (float): Mean loss between the last two evaluations, in nats. No perplexity.
+    sampled_loss (float): Mean training loss between the last two evaluations, in nats. With a
+        sampled softmax, it is not the logarithm of a perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
-    before (Optional[float]): Held-out perplexity of the initial model.
+    before (Optional[float]): Held-out perplexity of the initial model; None if the model is new.
     worse (int): Number of evaluations since the best one.
-    losses (List[float]): Losses of the steps since the last evaluation.
+    losses (List[float]): Loss of each step since the last evaluation.
     gradient_norm (Optional[float]): Norm of all gradients before clipping, mean of the steps
         between the last two evaluations; None if it is not known for all of them.
     """
@@ -130,7 +131,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Finished part of the run for each limit that is set; 1 if the limit is reached."""
+        """Finished part of the run by each limit that is set; 1 if the limit is reached."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -192,7 +193,7 @@ class Trainer:
     def step(self) -> float:
         """Train for one step.
 
-        RETURNS (float): The loss, in nats.
+        RETURNS (float): The loss in nats, the mean over all processes' predictions.
         RAISES (FloatingPointError): The loss is not finite.
         """
         self.model.train()
@@ -349,7 +350,7 @@ class Trainer:
         return softmax.loss(contexts, targets, rows, self.product_dtype), after
 
     def _softmax_rows(self, window: Window, step: int) -> Optional[SoftmaxRows]:
-        """Return the rows of the softmax for the batches of all processes; None if adaptive."""
+        """Copy the softmax rows of a step's targets and candidates; None if it is adaptive."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None
@@ -361,11 +362,11 @@ class Trainer:
         return softmax.rows(targets, candidates)
 
     def _targets(self, window: Window) -> np.ndarray:
-        """Return the words to predict, for each direction that the model has."""
+        """Return the token types to predict, one row per direction of the model."""
         return window.targets[: self.model.bilm.config.n_directions]
 
     def _reset(self, step: int) -> BiLMState:
-        """Return the carried state, with zeros for a random share of the streams."""
+        """Return the LSTM state after the last step, set to 0 in a random share of the streams."""
         share = np.random.default_rng(self._seed(step, 0)).random(self.batches.batch_size)
         kept = share[self._rows] >= self.settings.state_reset
         mask = self._to_device(kept).to(self.state.hidden).unsqueeze(1)

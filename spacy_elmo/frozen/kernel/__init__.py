@@ -24,9 +24,9 @@ Kernel: TypeAlias = Union[NumpyKernel, CompiledKernel]
 
 @cache
 def find_kernel(name: str = "") -> Kernel:
-    """Return the kernel to compute with.
+    """Return a kernel, by default the fastest one on this machine.
 
-    name (str): Name of the kernel; if empty, `SPACY_ELMO_KERNEL` or the fastest.
+    name (str): Name of the kernel. Default: the value of `SPACY_ELMO_KERNEL`, or the fastest.
     RETURNS (Kernel): The kernel.
     RAISES (ValueError): The kernel is unknown, or this machine cannot run it.
     """

@@ -51,7 +51,7 @@ def load_compiled(name: str) -> Optional[ctypes.CDLL]:
 
 
 class PackedMatrix:
-    """Weight in panels of 16 outputs, the layout of kernel.cpp.
+    """Weight matrix in the layout of kernel.cpp: panels of 16 outputs.
 
     weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
     type (str): "float32", "float16", "bfloat16" or "int8".
@@ -83,7 +83,7 @@ class PackedMatrix:
 
 
 class CompiledLinear:
-    """`NumpyLinear` with a compiled kernel."""
+    """Linear layer in a compiled kernel, with the interface of `NumpyLinear`."""
 
     def __init__(
         self, library: ctypes.CDLL, weight: np.ndarray, bias: Optional[np.ndarray], type: str
@@ -93,11 +93,15 @@ class CompiledLinear:
         self.bias = None if bias is None else _widened(bias, self.matrix.n_outputs)
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute the product, see `NumpyLinear`."""
+        """Apply the layer to each row.
+
+        inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
+        RETURNS (numpy.ndarray): *Shape:* `(n, n_outputs)`
+        """
         return self._multiply(inputs, blocked=False)[:, : self.n_outputs]
 
     def blocks(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute the product in blocks of 64 outputs. This is the layout of an LSTM's gates.
+        """Apply the layer to each row, and return blocks of 64 outputs: the layout of LSTM gates.
 
         inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
         RETURNS (numpy.ndarray): *Shape:* `(n_outputs / 64, n, 64)`
@@ -120,7 +124,7 @@ class CompiledLinear:
 
 
 class CompiledLSTM:
-    """`NumpyLSTM` with a compiled kernel."""
+    """LSTM layer in a compiled kernel, with the interface of `NumpyLSTM`."""
 
     def __init__(
         self,
@@ -142,7 +146,7 @@ class CompiledLSTM:
             self.projection = PackedMatrix(weights.projection, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute `W x + b` in blocks of units, see `NumpyLSTM.project_inputs`."""
+        """Compute the inputs' part of the gates, `(D / 16, n, 64)`, for `run`."""
         return self.of_inputs.blocks(inputs)
 
     def run(
@@ -183,7 +187,7 @@ class CompiledLSTM:
 
 
 class CompiledKernel:
-    """Compiled kernel.
+    """Kernel in a compiled library, with the interface of `NumpyKernel`.
 
     name (str): One of `KERNELS`.
     library (ctypes.CDLL): Result of `load_compiled`.
@@ -198,7 +202,11 @@ class CompiledKernel:
         self.make_lstm = partial(CompiledLSTM, library)
 
     def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Compute `NumpyKernel.convolve`. The number of filters must be a multiple of 16."""
+        """Compute the maximum of each filter over the positions of each token.
+
+        Arguments and result are the same as for `NumpyKernel.convolve`. But the number of filters
+        must be a multiple of 16.
+        """
         width, n_characters, n_filters = table.shape
         index = np.ascontiguousarray(index, dtype="int32")
         largest = np.empty((len(index), n_filters), dtype="float32")

@@ -105,6 +105,7 @@ INLINE void multiply_int8(const Matrix& w, int64_t panel, const Rows& x, P16 (*s
             sums[r][n] = fma16(x.scales[r], mul16(to_float(totals[r][n]), load16<FLOAT32>(w.scales + (panel + n) * 16)), sums[r][n]);
 }
 
+// Add to `sums` the products of `ROWS` rows with the 16 outputs of each of `N` panels, from `panel` on.
 template <int ROWS, int N>
 INLINE void multiply(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     switch (w.type) {
@@ -142,7 +143,7 @@ void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, co
     if (N > 1 && panel < end) product_tile<ROWS, 1>(w, panel, end, x, bias, y + (panel - first) * 16, stride);
 }
 
-// Compute cell and gated output of 16 units, from the gates of some rows, (n, 64).
+// Update the cell state and compute the gated output of a block's 16 units. `gates` is (n_rows, 64).
 inline void finish_step(const float* gates, int n_rows, int64_t block, int64_t dim, float cell_clip, float* cell,
                         float* gated) {
     for (int r = 0; r < n_rows; r++) {
@@ -155,8 +156,9 @@ inline void finish_step(const float* gates, int n_rows, int64_t block, int64_t d
     }
 }
 
-// Run a step for one block of 16 units and one tile of rows: gates = gates of the inputs + W h, then
-// `finish_step`. In `cell`, the 16 units of a row follow those of the row before.
+// Run an LSTM step for one block of 16 units and one tile of rows. `gates` points to the inputs' part of
+// each row's gates. Add W h, then `finish_step`. In `cell`, the 16 units of a row follow those of the row
+// before.
 template <int ROWS>
 void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const* gates, float cell_clip,
                float* cell, float* gated) {
@@ -174,8 +176,8 @@ void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const
     finish_step(sums_of_gates, ROWS, block, dim, cell_clip, cell, gated);
 }
 
-// Tiles of many rows and few panels load less weight for each row; float32 of many rows is faster by
-// square tiles, whose rows stay in the cache.
+// Cut rows into tiles, and call `call(first row, number of rows)` for each. Large tiles load fewer weights
+// for each row. But many float32 rows are faster in square tiles of 6 rows, which stay in the cache.
 template <class F>
 inline void for_tiles(const Matrix& w, int64_t n_rows, F&& call) {
     const bool are_square = w.type == FLOAT32 && n_rows >= 48;
@@ -238,10 +240,10 @@ EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int
     }
 }
 
-// Run one LSTM over packed sequences. `gates` (D / 16, n_gates, 64) is a result of `elmo_product`; `rows`
-// (n_items) is the row of gates of each item, or null if item n reads row n. `hidden` (n, P) and `cell` (n, D)
-// are changed; a row that has ended keeps its state. `outputs` is (n_items, P). `space` is working memory of
-// `2 * n * D + max(n, CHUNK) * (max(D, P) / 2 + 1)` floats.
+// Run one LSTM layer in one direction over packed sequences. `gates` (D / 16, n_gates, 64) is a result of
+// `elmo_product`. `rows` (n_items) is the row of gates of each item; null means that item n reads row n.
+// `hidden` (n, P) and `cell` (n, D) are changed. A row without a step keeps its state. `outputs` is
+// (n_items, P). `space` is working memory of `2 * n * D + max(n, CHUNK) * (max(D, P) / 2 + 1)` floats.
 EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float* gates, int64_t n_gates,
                       const int64_t* rows, const int64_t* batch_sizes, int64_t n_steps, float cell_clip,
                       float proj_clip, float* hidden, float* cell, float* outputs, float* space) {
@@ -298,9 +300,9 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
             store16(cell + r * dim + b * 16, load16<FLOAT32>(cells + (b * all + r) * 16));
 }
 
-// Compute the maximum of every filter over the windows of each token. `table` (width, n_characters,
-// n_filters) is the product of each character with each tap, `index` (n, length) the characters, and `y`
-// (n, n_filters) the result.
+// Compute the maximum of every filter over the positions of each token. `table` (width, n_characters,
+// n_filters) contains the product of each character with each tap, `index` (n, length) the characters of
+// each token. The result is `y` (n, n_filters).
 EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, int64_t length,
                           int64_t width, int64_t n_characters, int64_t n_filters, float* y) {
     for (int64_t token = 0; token < n; token++)
@@ -318,7 +320,7 @@ EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, i
         }
 }
 
-// Return the level of the processor: 0 none, 1 AVX2, 2 AVX-512, 3 AVX-512 with BF16 and VNNI, 4 AMX too.
+// Return what the processor supports: 0 none of these, 1 AVX2, 2 AVX-512, 3 also BF16 and VNNI, 4 also AMX.
 EXPORT int elmo_level() {
 #if defined(__AMX_TILE__)
     return level_of_processor() >= 3 && has_tiles() ? 4 : 0;

@@ -51,7 +51,7 @@ class NumpyLinear:
         self.bias = None if bias is None else np.array(bias, dtype="float32")
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute the product.
+        """Apply the layer to each row.
 
         inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
         RETURNS (numpy.ndarray): *Shape:* `(n, n_outputs)`
@@ -82,7 +82,11 @@ class NumpyLSTM:
             self.projection = NumpyLinear(weights.projection, None, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute `W x + b` in the layout that `run` reads. *Shape:* `(n, 4D)`."""
+        """Compute the inputs' part of the gates, `W x + b`, for `run`.
+
+        inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
+        RETURNS (numpy.ndarray): *Shape:* `(n, 4D)`
+        """
         return self.of_inputs(inputs)
 
     def run(
@@ -104,7 +108,7 @@ class NumpyLSTM:
             order.
         hidden (numpy.ndarray): *Shape:* `(n_sequences, P)`
         cell (numpy.ndarray): *Shape:* `(n_sequences, D)`
-        RETURNS (numpy.ndarray): *Shape:* `(n_items, P)`
+        RETURNS (numpy.ndarray): The packed outputs. *Shape:* `(n_items, P)`
         """
         outputs = np.empty((sum(batch_sizes), hidden.shape[1]), dtype="float32")
         first, dim = 0, cell.shape[1]
@@ -128,7 +132,7 @@ class NumpyLSTM:
 
 
 class NumpyKernel:
-    """Kernel in numpy."""
+    """Kernel in NumPy: linear layers, LSTMs and convolutions of frozen weights."""
 
     name = "numpy"
     fast_types: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ def bfloat16_bits(values: np.ndarray) -> np.ndarray:
 
 
 def to_bfloat16(values: np.ndarray) -> np.ndarray:
-    """Round float32 to bfloat16, and return float32."""
+    """Round float32 values to bfloat16, and return them as float32."""
     return (bfloat16_bits(values).astype("uint32") << 16).view("float32")
 
 
@@ -35,5 +35,5 @@ def quantize_rows(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def dequantized(integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Convert quantized rows back to float32."""
+    """Convert the result of `quantize_rows` back to float32."""
     return integers.astype("float32") * scales[:, None]

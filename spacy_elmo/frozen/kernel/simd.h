@@ -1,4 +1,9 @@
-// Operations on sixteen floats (`P16`), for each instruction set that the kernel is compiled for.
+// Operations on sixteen numbers, for each instruction set that the kernel is compiled for.
+//
+// `P16` contains 16 floats, and `I16` 16 integers. `Pairs` contains two bfloat16 for each of 16 outputs, and
+// `Fours` four int8 values. `repeat_pair` and `repeat_four` repeat an input for all outputs. `dot_pairs` and
+// `dot_fours` add products to sums. Inputs in int8 are stored plus 128, so sums start from `minus128`: -128
+// times the sum of an output's weights.
 #pragma once
 
 #include <cmath>
@@ -14,6 +19,7 @@
 #define INLINE inline __attribute__((always_inline))
 #endif
 
+// MAX_ROWS: rows of the largest tile. PANELS: sums of 16 outputs (rows times panels) that fit the registers.
 #if defined(__AVX512F__)
 #if defined(__AMX_TILE__)
 #define KERNEL_INIT PyInit__amx

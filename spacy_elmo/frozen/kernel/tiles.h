@@ -53,7 +53,8 @@ inline bool fit_tiles(const Matrix& w, int64_t n_rows) {
         else _tile_dpbusd(N, 4, WEIGHTS);                        \
     }
 
-// Compute the sums of up to 16 rows and 4 panels from `panel` on: `sums` (n_rows, 64), for int8 as integers.
+// Compute the products of up to 16 rows with up to 4 panels, from `panel` on. `sums` is (n_rows, 64), floats
+// for bfloat16 and integers for int8.
 template <int TYPE>
 inline void sum_tiles(const Matrix& w, int64_t panel, int n_panels, const Rows& x, float* sums) {
     const int64_t row_bytes = w.n_inputs * (TYPE == BFLOAT16 ? 2 : 1), panel_bytes = row_bytes * 16;
@@ -76,7 +77,8 @@ inline void sum_tiles(const Matrix& w, int64_t panel, int n_panels, const Rows& 
 }
 #undef ADD_PANEL
 
-// Add the products of up to 16 rows to the floats at `start(r)`, 16 a panel; null means zeros.
+// Compute `sums` (n_rows, 64): the floats at `start(r)`, 16 for each panel, plus the products of up to 16
+// rows. Null means zeros.
 template <class Start>
 inline void multiply_tiles(const Matrix& w, int64_t panel, int n_panels, const Rows& x, int n_rows, float* sums,
                            Start&& start) {
