@@ -67,7 +67,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         """Compute the outputs, and the states after the last step."""
         weights = (input_weight, state_weight, bias, projection)
         products = ForwardProducts(weights, options.product_dtype)
-        saved = _Saved.empty(inputs, cell.shape[1], is_projected=projection is not None)
+        saved = _Saved.empty(inputs, hidden, cell, is_projected=projection is not None)
         all_steps, previous_hidden, previous_cell = saved.steps(options), hidden, cell
         with one_thread(_is_short(options, state_weight)):
             for steps, items in windows(options.batch_sizes, chunk_items(inputs, len(bias))):
@@ -154,11 +154,12 @@ class _Saved(NamedTuple):
     outputs: Tensor
 
     @classmethod
-    def empty(cls, inputs: Tensor, width: int, *, is_projected: bool) -> "_Saved":
+    def empty(cls, inputs: Tensor, hidden: Tensor, cell: Tensor, *, is_projected: bool) -> "_Saved":
         """Allocate memory for the values of all steps, one item per row of `inputs`."""
-        gates = inputs.new_empty(len(inputs), 4 * width)
-        cells, squashed, gated = (inputs.new_empty(len(inputs), width) for _ in range(3))
-        outputs = torch.empty_like(inputs) if is_projected else gated
+        n_items, width = len(inputs), cell.shape[1]
+        gates = inputs.new_empty(n_items, 4 * width)
+        cells, squashed, gated = (inputs.new_empty(n_items, width) for _ in range(3))
+        outputs = inputs.new_empty(n_items, hidden.shape[1]) if is_projected else gated
         return cls(gates, cells, squashed, gated, outputs)
 
     def steps(self, options: SequenceOptions) -> list["_Saved"]:

@@ -257,8 +257,9 @@ class FrozenBiLM:
             return self.empty_layers(len(sentences)), initial_state(self, state, len(sentences))
         drops_marks = has_marks and not keep_marks
         # If all sentences start from the same state, the state after the first mark is also the
-        # same.
+        # same, except if the layers read both directions of the layer below.
         is_opened = drops_marks and not isinstance(state, FrozenState)
+        is_opened = is_opened and not self.config.joined_directions
         marks = self.indexer.marks if has_marks else ()
         types, flat, packed = lay_out(sentences, marks, skip=int(is_opened))
         if is_opened:

@@ -110,11 +110,6 @@ class Optimizers:
             with torch.sparse.check_sparse_tensor_invariants(False):
                 optimizer.step()
             optimizer.zero_grad()
-        # Fused optimizers do not increment the version of the weights. Without the new version,
-        # the model would use vectors that it cached in an earlier step, and a resumed run would
-        # not be equal bit for bit.
-        for weight in self.bilm_weights:
-            torch.autograd.graph.increment_version(weight)
 
     def _join(self, rows: SoftmaxRows) -> None:
         """Move the gradients of softmax rows to the table that encoder and softmax share."""

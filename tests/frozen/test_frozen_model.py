@@ -30,6 +30,12 @@ KINDS = {
         "connections": "none",
         "sentence_marks": False,
     },
+    "joined directions, sentence marks, square projection": {
+        "projection_dim": 32,
+        "joined_directions": True,
+        "connections": "none",
+        "square_projection": True,
+    },
     "square projection": {"projection_dim": 32, "square_projection": True},
 }
 
