@@ -1,5 +1,6 @@
 """A model as `pretrain` writes it, to convert, and how two are compared."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -38,3 +39,17 @@ def assert_same_vectors(path: Path, expected: Path) -> None:
     wanted, wanted_state = read_weights(expected).embed(SENTENCES)
     for got, want in zip([*layers, *vars(state).values()], [*wanted, *vars(wanted_state).values()]):
         assert got.tobytes() == want.tobytes()
+
+
+def read_zip(path: Path) -> dict[str, bytes]:
+    """RETURNS (Dict[str, bytes]): The content of each file."""
+    with zipfile.ZipFile(path) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def write_zip(path: Path, files: dict[str, bytes], packing: int = zipfile.ZIP_STORED) -> Path:
+    """Write an archive of these files, one after another; return its path."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data, packing)
+    return path

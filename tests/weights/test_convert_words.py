@@ -125,9 +125,3 @@ def test_ready_made_vectors_beside_characters(tmp_path):
     assert not (tmp_path / "weights.hdf5").exists()
     convert(source, tmp_path / "b.safetensors")
     assert_same_vectors(tmp_path / "b.safetensors", source)
-
-
-def test_words_of_a_softmax_have_no_line_break():
-    """Its vocabulary has a word a line wherever it is kept."""
-    with pytest.raises(ValueError, match=r"line break: 'a\\nb'"):
-        Vocabulary([*MARKS, "the", "a\nb"])
