@@ -60,17 +60,8 @@ def snapshot(folder):
 def on_disk(monkeypatch):
     """The files whose content was sent to the disk, in order, and `"replace"` for a renaming."""
     events, fsync, replace = [], os.fsync, os.replace
-
-    def note_fsync(descriptor):
-        events.append(os.fstat(descriptor).st_ino)
-        fsync(descriptor)
-
-    def note_replace(source, target):
-        events.append("replace")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "fsync", note_fsync)
-    monkeypatch.setattr(os, "replace", note_replace)
+    monkeypatch.setattr(os, "fsync", lambda fd: events.append(os.fstat(fd).st_ino) or fsync(fd))
+    monkeypatch.setattr(os, "replace", lambda *names: events.append("replace") or replace(*names))
     return events
 
 

@@ -1,6 +1,7 @@
 """A model as `pretrain` writes it, to convert, and how two are compared."""
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ PROVENANCE = {"tokens": 7, "corpus": {"sha256": "ab", "train": "/é"}, "perplexi
 TARGETS = {"safetensors": "a.safetensors", "allennlp": "weights.hdf5", "pipeline": "a"}
 
 
-def make_model(seed: int = 0, kind: Any = LanguageModelSoftmax) -> LanguageModel:
+def make_model(
+    seed: int = 0, kind: Any = LanguageModelSoftmax, words: Sequence[str] = WORDS
+) -> LanguageModel:
     torch.manual_seed(seed)
-    softmax = kind(n_words=len(WORDS), width=5)
+    softmax = kind(n_words=len(words), width=5)
     for parameter in softmax.parameters():
         torch.nn.init.normal_(parameter)
-    return LanguageModel(tiny_module(seed), softmax, Vocabulary(WORDS))
+    return LanguageModel(tiny_module(seed), softmax, Vocabulary(words))
 
 
 def write_source(folder: Path) -> Path:

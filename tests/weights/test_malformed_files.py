@@ -58,50 +58,45 @@ def without(name):
     return lambda folder: (folder / name).unlink()
 
 
+def rewritten(name, change):
+    """With other bytes, made from those that are there."""
+    return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
+
+
 def content(name, data):
-    return lambda folder: (folder / name).write_bytes(data)
+    return rewritten(name, lambda _: data)
 
 
 def cut(name, size):
     """To so many bytes; a fraction is a share of them."""
-
-    def change(folder):
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(
-            data[: size if isinstance(size, int) else int(size * len(data))]
-        )
-
-    return change
+    return rewritten(name, lambda data: data[: int(size * len(data)) if 0 < size < 1 else size])
 
 
 def changed_json(file, *keys, **changes):
     """In the object that stands under the keys; None takes a key away."""
 
-    def change(folder):
-        whole = json.loads((folder / file).read_text("utf8"))
-        part = whole
+    def change(data):
+        whole = part = json.loads(data)
         for key in keys:
             part = part[key]
         part.update(changes)
         for key in [key for key, value in changes.items() if value is None]:
             del part[key]
-        (folder / file).write_text(json.dumps(whole), "utf8")
+        return json.dumps(whole).encode()
 
-    return change
+    return rewritten(file, change)
 
 
 def tensors(metadata=(), **changes):
     """Of a safetensors file; None takes one away."""
 
-    def change(folder):
-        data = (folder / "a.safetensors").read_bytes()
+    def change(data):
         merged = {**safetensors_file._metadata(data), **dict(metadata)}
-        kept = {
-            name: value for name, value in {**load(data), **changes}.items() if value is not None
-        }
-        (folder / "a.safetensors").write_bytes(save(kept, metadata=merged))
+        kept = {**load(data), **changes}
+        kept = {name: value for name, value in kept.items() if value is not None}
+        return save(kept, metadata=merged)
 
-    return change
+    return rewritten("a.safetensors", change)
 
 
 def vocabulary(text):
@@ -137,9 +132,9 @@ def header(change):
     """Of a safetensors file."""
 
     def changed(folder):
-        parts = split_safetensors(folder / "a.safetensors")
-        change(parts[0])
-        join_safetensors(folder / "a.safetensors", *parts)
+        entries, data = split_safetensors(folder / "a.safetensors")
+        change(entries["stacks.0.0.bias"])
+        join_safetensors(folder / "a.safetensors", entries, data)
 
     return changed
 
@@ -214,8 +209,8 @@ SAFETENSORS = [
     (vocabulary('["a"]'), "embeddings of 0 words, but their vocabulary has 1"),
     (tensors(**{LONG: torch.zeros(2)}), "longlong"),
     (tensors({"config": json.dumps({LONG: 1})}),),
-    (header(lambda entries: entries["stacks.0.0.bias"].update(dtype=LONG)),),
-    (header(lambda entries: entries["stacks.0.0.bias"]["shape"].extend([1] * 200_000)),),
+    (header(lambda entry: entry.update(dtype=LONG)),),
+    (header(lambda entry: entry["shape"].extend([1] * 200_000)),),
     *((tensors({"provenance": text}), *named) for text, *named in PROVENANCES),
 ]
 WORDS_ALONE = [
