@@ -16,7 +16,7 @@ from spacy_elmo.weights import download
 
 from helpers import kinds, reference
 from helpers.file_server import FileServer
-from helpers.models import TINY_OPTIONS, tiny_options
+from helpers.models import TINY_OPTIONS, write_tiny
 
 SEED = 0
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
@@ -73,16 +73,14 @@ def pytest_fixture_setup(fixturedef):
 def tiny_weights(tmp_path_factory):
     """The `.hdf5` file of a tiny language model with random weights."""
     folder = tmp_path_factory.mktemp("tiny")
-    datasets = reference.random_datasets(TINY_OPTIONS, seed=1)
-    return reference.write_hdf5(folder, TINY_OPTIONS, datasets)
+    return reference.write_random(folder, TINY_OPTIONS, seed=1)
 
 
 @pytest.fixture(scope="session")
 def narrow_weights(tmp_path_factory):
     """The `.hdf5` file of another model: one LSTM layer, vectors of 10 numbers."""
     folder = tmp_path_factory.mktemp("narrow")
-    options = tiny_options(n_layers=1)
-    return reference.write_hdf5(folder, options, reference.random_datasets(options, seed=2))
+    return write_tiny(folder, seed=2, n_layers=1)
 
 
 @pytest.fixture(scope="session")

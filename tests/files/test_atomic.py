@@ -1,38 +1,67 @@
-"""Files and folders are whole, or as they were. How they are named until then is tested nowhere."""
+"""Files and folders are whole, or as they were. What stands beside an output stays, whatever its
+name; what killed processes left goes."""
 
 import os
+import signal
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
-from spacy_elmo.files import atomic_folder, atomic_stream, atomic_write, put_on_disk
+from spacy_elmo.files import (
+    atomic_folder,
+    atomic_stream,
+    atomic_write,
+    delete_ours,
+    is_ours,
+    make_ours,
+    put_on_disk,
+    sweep,
+)
+
+from helpers.killed import child, killed_at_each_step, left_in
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
 
 
-class Stopped(Exception):
+class Failure(Exception):
     pass
 
 
-def tree(folder):
-    """The files below a folder, by path, and their content."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+def write_file(path, error=None):
+    with atomic_stream(path) as file:
+        file.write(b"new")
+        if error:
+            raise error
+
+
+def write_folder(path, error=None):
+    with atomic_folder(path) as folder:
+        folder.mkdir()
+        (folder / "x").write_bytes(b"new")
+        if error:
+            raise error
+
+
+def snapshot(folder):
+    """Every path below a folder, with the content of files and the targets of links."""
+    found = {}
+    for path in folder.rglob("*"):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = os.readlink(path)
+        else:
+            found[name] = path.read_bytes() if path.is_file() else None
+    return found
 
 
 @pytest.fixture
 def on_disk(monkeypatch):
     """The files whose content was sent to the disk, in order, and `"replace"` for a renaming."""
     events, fsync, replace = [], os.fsync, os.replace
-
-    def note_fsync(descriptor):
-        events.append(os.fstat(descriptor).st_ino)
-        fsync(descriptor)
-
-    def note_replace(source, target):
-        events.append("replace")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "fsync", note_fsync)
-    monkeypatch.setattr(os, "replace", note_replace)
+    monkeypatch.setattr(os, "fsync", lambda fd: events.append(os.fstat(fd).st_ino) or fsync(fd))
+    monkeypatch.setattr(os, "replace", lambda *names: events.append("replace") or replace(*names))
     return events
 
 
@@ -41,9 +70,9 @@ def on_disk(monkeypatch):
 )
 def test_write(tmp_path, content, expected):
     atomic_write(tmp_path / "new" / "folder" / "x", content)
-    assert tree(tmp_path) == {"new/folder/x".replace("/", os.sep): expected}
+    assert (tmp_path / "new" / "folder" / "x").read_bytes() == expected
     atomic_write(tmp_path / "new" / "folder" / "x", b"other")
-    assert list(tree(tmp_path).values()) == [b"other"]
+    assert snapshot(tmp_path / "new" / "folder") == {"x": b"other"}
 
 
 def test_stream_takes_its_name_at_the_end(tmp_path):
@@ -55,7 +84,7 @@ def test_stream_takes_its_name_at_the_end(tmp_path):
         assert not (tmp_path / "y").exists()
         file.write(b"in two pieces")
         other.write(b"another")
-    assert tree(tmp_path) == {"x": b"new, in two pieces", "y": b"another"}
+    assert snapshot(tmp_path) == {"x": b"new, in two pieces", "y": b"another"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
@@ -66,23 +95,6 @@ def test_reader_of_the_old_file_keeps_it(tmp_path):
         assert reader.read(4) == b"old "
         atomic_write(tmp_path / "x", b"new")
         assert reader.read() == b"content"
-
-
-@pytest.mark.parametrize("kind", [Stopped, KeyboardInterrupt, OSError])
-@pytest.mark.parametrize("before", [{}, {"x": b"old"}])
-def test_stream_that_fails_leaves_what_was_there(tmp_path, kind, before):
-    for name, content in before.items():
-        (tmp_path / name).write_bytes(content)
-
-    def write():
-        with atomic_stream(tmp_path / "x") as file:
-            file.write(b"half")
-            raise kind
-
-    with pytest.raises(kind):
-        write()
-    assert tree(tmp_path) == before
-    assert {path.name for path in tmp_path.iterdir()} == set(before)
 
 
 def test_content_is_on_the_disk_before_the_name(tmp_path, on_disk):
@@ -102,37 +114,186 @@ def test_put_on_disk(tmp_path, on_disk):
     assert {(tmp_path / name).stat().st_ino for name in "abc"} <= set(on_disk[1:])
 
 
-@pytest.mark.parametrize("before", [{}, {"a": b"old", "b": b"old, too"}])
-def test_folder(tmp_path, before):
-    target = tmp_path / "folder"
+@pytest.mark.parametrize("exists", [False, True])
+def test_folder(tmp_path, exists):
+    before = {"b": b"old"} if exists else {}
     for name, content in before.items():
-        target.mkdir(exist_ok=True)
-        (target / name).write_bytes(content)
-    with atomic_folder(target) as unfinished:
+        atomic_write(tmp_path / "folder" / name, content)
+    with atomic_folder(tmp_path / "folder") as unfinished:
         unfinished.mkdir(exist_ok=True)
         (unfinished / "a").write_bytes(b"new")
         assert tmp_path in unfinished.parents  # The last step is a renaming on the same disk.
-        assert tree(target) == before
-    assert (target / "a").read_bytes() == b"new"
-    assert not (target / "b").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+        assert snapshot(tmp_path / "folder") == before
+    assert snapshot(tmp_path) == {"folder": None, os.path.join("folder", "a"): b"new"}
 
 
-@pytest.mark.parametrize("kind", [Stopped, KeyboardInterrupt, OSError])
-@pytest.mark.parametrize("before", [{}, {"a": b"old"}])
-def test_folder_that_fails_leaves_what_was_there(tmp_path, kind, before):
-    target = tmp_path / "folder"
-    for name, content in before.items():
-        target.mkdir()
-        (target / name).write_bytes(content)
+def killed(run):
+    """Kill a child in the middle of what it does."""
+    with child(run) as process:
+        _, status = os.waitpid(process, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("error", [None, Failure, KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("write", [write_file, write_folder])
+def test_neighbors_stay(tmp_path, write, exists, error):
+    """And so does the output itself, where there is an error."""
+    for name in ("victim", "q.old", "q.part", ".q.spacy-elmo-0123456789abcdef", "q.new", ".q.tmp"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "q.part" / "previous").mkdir()
+    (tmp_path / ".q.spacy-elmo-0123456789abcdee").symlink_to(tmp_path / "victim")
+    for name in ("victim/y", "q.old/x", ".q.spacy-elmo-0123456789abcded", "q.whole"):
+        (tmp_path / name).write_text("mine")
+    neighbors = snapshot(tmp_path)
+    if exists:
+        write(tmp_path / "q")
+    before = snapshot(tmp_path)
+    with pytest.raises(error) if error else nullcontext():
+        write(tmp_path / "q", error)
+    found = snapshot(tmp_path)
+    if error:
+        assert found == before
+    written = {name for name in found if Path(name).parts[0] == "q"}
+    assert bool(written) == (exists or not error)
+    assert {name: value for name, value in found.items() if name not in written} == neighbors
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "file").write_text("old")
+    (tmp_path / "far" / "folder").mkdir()
+    for name in ("file", "folder"):
+        (tmp_path / name).symlink_to(Path("far") / name)
+    (tmp_path / "dangling").symlink_to(Path("far") / "more")
+    write_file(tmp_path / "file")
+    write_file(tmp_path / "dangling")
+    write_folder(tmp_path / "folder")
+    assert snapshot(tmp_path / "far") == {
+        "file": b"new",
+        "more": b"new",
+        "folder": None,
+        os.path.join("folder", "x"): b"new",
+    }
+    assert all((tmp_path / name).is_symlink() for name in ("file", "folder", "dangling"))
+
+
+def test_links_in_a_circle(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="symbolic links"):
+        atomic_write(tmp_path / "a", "new")
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ß" * 127])
+def test_the_longest_names(tmp_path, name):
+    atomic_write(tmp_path / name, "new")
+    assert snapshot(tmp_path) == {name: b"new"}
+
+
+def test_a_folder_in_the_way_is_named(tmp_path):
+    (tmp_path / "q").mkdir()
+    with pytest.raises(IsADirectoryError) as error:
+        atomic_write(tmp_path / "q", "new")
+    assert error.value.filename == str(tmp_path / "q")
+    assert snapshot(tmp_path) == {"q": None}
+
+
+@posix
+@pytest.mark.parametrize("write", [write_file, write_folder])
+def test_what_a_killed_process_left_goes(tmp_path, monkeypatch, write):
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: kill())
+        patched.setattr(Path, "rename", lambda *_: kill())
+        killed(lambda: write(tmp_path / "q"))
+        killed(lambda: write(tmp_path / "other"))
+    left = set(os.listdir(tmp_path))
+    assert len(left) == 2
+    write(tmp_path / "q")
+    assert len(left.intersection(os.listdir(tmp_path))) == 1  # of the other output
+    sweep(tmp_path)
+    assert os.listdir(tmp_path) == ["q"]
+
+
+@posix
+def test_what_another_process_is_writing_stays(tmp_path):
+    """The writer waits until the other one has come and gone."""
+    (go, going), (done, finished) = os.pipe(), os.pipe()
 
     def write():
-        with atomic_folder(target) as unfinished:
-            unfinished.mkdir(exist_ok=True)
-            (unfinished / "a").write_bytes(b"half")
-            raise kind
+        with atomic_stream(tmp_path / "q") as file:
+            os.write(going, b".")
+            os.read(done, 1)
+            file.write(b"second")
 
-    with pytest.raises(kind):
-        write()
-    assert tree(tmp_path) == {os.path.join("folder", name): text for name, text in before.items()}
-    assert target.exists() == bool(before)
+    with child(write) as process:
+        assert os.read(go, 1) == b"."
+        atomic_write(tmp_path / "q", "first")
+        sweep(tmp_path)
+        assert (tmp_path / "q").read_text() == "first"
+        os.write(finished, b".")
+        assert os.waitpid(process, 0)[1] == 0
+    assert snapshot(tmp_path) == {"q": b"second"}
+
+
+@posix
+def test_what_another_machine_left_stays(tmp_path, monkeypatch):
+    """Its process may be alive."""
+    monkeypatch.setattr(os, "fsync", lambda _: kill())
+    killed(lambda: write_file(tmp_path / "q"))
+    (left,) = os.listdir(tmp_path)
+    monkeypatch.undo()
+    (tmp_path / left / ".spacy-elmo").write_text("another-machine")
+    write_file(tmp_path / "q")
+    assert set(os.listdir(tmp_path)) == {"q", left}
+
+
+@posix
+def test_a_folder_is_killed_at_each_step(tmp_path):
+    write_folder(tmp_path / "q")
+    before = snapshot(tmp_path / "q")
+    for _ in killed_at_each_step(lambda: write_folder(tmp_path / "q")):
+        sweep(tmp_path)
+        assert left_in(tmp_path) == ["q"] and snapshot(tmp_path / "q") == before
+
+
+@posix
+def test_killed_while_a_folder_is_deleted(tmp_path):
+    """Its name is free, or it is still known as ours."""
+
+    def make():
+        make_ours(tmp_path / "q.part")
+        (tmp_path / "q.part" / "a").write_text("a")
+        (tmp_path / "q.part" / "b").write_text("b")
+
+    make()
+    for _ in killed_at_each_step(lambda: delete_ours(tmp_path / "q.part")):
+        assert not (tmp_path / "q.part").exists() or is_ours(tmp_path / "q.part")
+        make()
+    assert left_in(tmp_path) == []
+
+
+def test_folders_of_ours(tmp_path):
+    make_ours(tmp_path / "ours")
+    (tmp_path / "ours" / "x").write_text("x")
+    make_ours(tmp_path / "ours")
+    assert (tmp_path / "ours" / "x").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "ours")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "marked").mkdir()
+    (tmp_path / "marked" / ".spacy-elmo").symlink_to(tmp_path / "file")
+    before = snapshot(tmp_path)
+    for name in ("mine", "link", "file", "marked"):
+        assert not is_ours(tmp_path / name)
+        with pytest.raises(ValueError, match=f"{name} is in the way: .* Move it away"):
+            make_ours(tmp_path / name)
+        delete_ours(tmp_path / name)
+    delete_ours(tmp_path / "nowhere")
+    assert snapshot(tmp_path) == before
+    delete_ours(tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()

@@ -22,8 +22,3 @@ def test_sha256(tmp_path, monkeypatch, content, expected, block):
     monkeypatch.setattr(MODULE, "BLOCK", block)
     (tmp_path / "x").write_bytes(content)
     assert checksum(tmp_path / "x") == expected
-
-
-def test_md5(tmp_path):
-    (tmp_path / "x").write_bytes(b"abc")
-    assert checksum(tmp_path / "x", "md5") == "900150983cd24fb0d6963f7d28e17f72"

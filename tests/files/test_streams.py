@@ -23,19 +23,15 @@ print("after")
 """
 
 
-def run(path, **how):
-    return subprocess.run([sys.executable, "-c", PRINT, path], check=True, **how).stdout
+def run(path, stdout):
+    command = [sys.executable, "-c", PRINT, path]
+    return subprocess.run(command, check=True, stdout=stdout).stdout
 
 
-@pytest.fixture
-def link(tmp_path):
-    """Makes a link to a device."""
-
-    def make(target):
-        (tmp_path / "link").symlink_to(target)
-        return tmp_path / "link"
-
-    return make
+def link(folder, target):
+    """Make a link to a device."""
+    (folder / "link").symlink_to(target)
+    return folder / "link"
 
 
 def test_fifo(tmp_path):
@@ -53,8 +49,8 @@ def test_fifo(tmp_path):
     assert set(os.listdir(tmp_path)) == {"fifo", "whole"}
 
 
-def test_null_device(tmp_path, link):
-    path = link(os.devnull)
+def test_null_device(tmp_path):
+    path = link(tmp_path, os.devnull)
     atomic_write(path, "content")
     assert path.is_symlink()
     assert stat.S_ISCHR(path.stat().st_mode)
@@ -62,21 +58,21 @@ def test_null_device(tmp_path, link):
 
 
 @pytest.mark.parametrize("target", ["/dev/stdout", "/dev/fd/1"])
-def test_standard_output(link, target):
-    assert run(link(target), stdout=subprocess.PIPE) == b"before\ncontent\nafter\n"
+def test_standard_output(tmp_path, target):
+    assert run(link(tmp_path, target), stdout=subprocess.PIPE) == b"before\ncontent\nafter\n"
 
 
-def test_standard_output_that_is_a_file(tmp_path, link):
+def test_standard_output_that_is_a_file(tmp_path):
     """As the shell's `>>` makes it: what is there stays, and what is printed later comes after."""
     (tmp_path / "log").write_text("earlier\n")
     with (tmp_path / "log").open("ab") as log:
-        run(link("/dev/stdout"), stdout=log)
+        run(link(tmp_path, "/dev/stdout"), stdout=log)
     assert (tmp_path / "log").read_text() == "earlier\nbefore\ncontent\nafter\n"
 
 
-def test_files_are_no_streams(tmp_path, link):
+def test_files_are_no_streams(tmp_path):
     (tmp_path / "1").write_text("a file whose name is a number")
-    assert is_stream(link("/dev/stdout"))
+    assert is_stream(link(tmp_path, "/dev/stdout"))
     assert is_stream(Path(os.devnull))
     for path in (tmp_path / "1", tmp_path, tmp_path / "nothing"):
         assert not is_stream(path)

@@ -25,12 +25,6 @@ def test_spelling_by_hand():
     ]
 
 
-@pytest.mark.parametrize("tokens", [[], [""], ["", ""]])
-def test_nothing_to_spell(tokens):
-    ids = character_ids(tokens, max_characters=5)
-    assert ids.tolist() == [reference.character_ids("", 5)] * len(tokens)
-
-
 @pytest.mark.parametrize("widest", [1, 3, 7])
 @pytest.mark.parametrize("tokens", [["a", "bcd"], ["", "<S>"], ["a" * 30], ["</S>"]])
 def test_columns_left_out_hold_no_window_of_their_own(tokens, widest):

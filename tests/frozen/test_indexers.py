@@ -17,15 +17,9 @@ WORDS = InputVocabulary(["<oov>", "<bos>", "<eos>", "a", "漢é", "aaaa"])
 
 
 def manylangs(**changes):
-    sizes = {
-        "token_encoder": "manylangs",
-        "n_characters": 9,
-        "n_words": 6,
-        "word_embed_dim": 3,
-        "max_characters_per_token": 6,
-        "filters": ((1, 4), (2, 3)),
-    }
-    return BiLMConfig(**{**sizes, **changes})
+    sizes = {"n_characters": 9, "n_words": 6, "word_embed_dim": 3, "filters": ((1, 4), (2, 3))}
+    sizes |= {"max_characters_per_token": 6, **changes}
+    return BiLMConfig(token_encoder="manylangs", **sizes)
 
 
 def test_code_points_by_hand():

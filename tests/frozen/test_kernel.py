@@ -59,6 +59,15 @@ def plain_lstm(weights, inputs, batch_sizes, hidden, cell, cell_clip, proj_clip)
     return np.array(outputs)
 
 
+def run(kernel, weights, inputs, batch_sizes, type="float32", clip=0.0, index=None):
+    """Outputs, hidden and cell, from zeros."""
+    lstm = kernel.make_lstm(weights, type, cell_clip=clip, proj_clip=clip)
+    hidden = np.zeros((batch_sizes[0], weights.state.shape[1]), "float32")
+    cell = np.zeros((batch_sizes[0], len(weights.bias) // 4), "float32")
+    outputs = lstm.run(lstm.project_inputs(inputs), index, batch_sizes, hidden, cell)
+    return outputs, hidden, cell
+
+
 @pytest.fixture(params=KERNELS)
 def kernel(request):
     return find_kernel(request.param)
@@ -94,9 +103,7 @@ def test_steps_with_fewer_digits(kernel, type):
     inputs = rng.standard_normal((21, 24)).astype("float32")
     results = []
     for each in (kernel, find_kernel("numpy")):
-        lstm = each.make_lstm(weights, type, cell_clip=3.0, proj_clip=3.0)
-        hidden, cell = np.zeros((9, 24), "float32"), np.zeros((9, 40), "float32")
-        lstm.run(lstm.project_inputs(inputs), None, batch_sizes, hidden, cell)
+        _, hidden, cell = run(each, weights, inputs, batch_sizes, type, clip=3.0)
         results.append(np.concatenate([hidden, cell], axis=1))
     # A sum that differs in its last digit may round to the other neighbor in the next step.
     assert np.abs(results[0] - results[1]).max() < {"bfloat16": 2e-3, "int8": 5e-3}[type]
@@ -109,12 +116,9 @@ def test_rows_share_gates(kernel):
     weights, batch_sizes = lstm_weights(rng, 12, 20), [4, 4, 2]
     inputs = rng.standard_normal((3, 12)).astype("float32")
     rows = rng.integers(3, size=10)
-    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
-    results = []
-    for gates, index in [(inputs, rows), (inputs[rows], None)]:
-        state = np.zeros((4, 12), "float32"), np.zeros((4, 20), "float32")
-        results.append(lstm.run(lstm.project_inputs(gates), index, batch_sizes, *state))
-    np.testing.assert_allclose(results[0], results[1], rtol=0, atol=1e-7)
+    shared, _, _ = run(kernel, weights, inputs, batch_sizes, index=rows)
+    own, _, _ = run(kernel, weights, inputs[rows], batch_sizes)
+    np.testing.assert_allclose(shared, own, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("n_inputs", [5, 48])
@@ -122,14 +126,12 @@ def test_without_projection_and_clips(kernel, n_inputs):
     rng = np.random.default_rng(2)
     weights = lstm_weights(rng, 24, 24, n_inputs, projected=False)
     inputs = 9 * rng.standard_normal((6, n_inputs)).astype("float32")
-    state = [np.zeros((3, 24), "float32"), np.zeros((3, 24), "float32")]
     exact = LSTMWeights(*(part if part is None else part.astype("float64") for part in weights))
-    after = [values.astype("float64") for values in state]
-    expected = plain_lstm(exact, inputs.astype("float64"), [3, 2, 1], *after, 0, 0)
-    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
-    outputs = lstm.run(lstm.project_inputs(inputs), None, [3, 2, 1], *state)
+    hidden, after = np.zeros((3, 24)), np.zeros((3, 24))
+    expected = plain_lstm(exact, inputs.astype("float64"), [3, 2, 1], hidden, after, 0, 0)
+    outputs, _, cell = run(kernel, weights, inputs, [3, 2, 1])
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=2e-6)
-    np.testing.assert_allclose(state[1], after[1], rtol=0, atol=4e-6)
+    np.testing.assert_allclose(cell, after, rtol=0, atol=4e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 30.0, 1e4, 1e30])
@@ -141,10 +143,8 @@ def test_gates_far_from_zero(kernel, scale):
         bias=np.zeros(64, "float32"),
         projection=None,
     )
-    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
     inputs = np.array([[1.0], [-1.0], [0.5]], "float32")
-    state = np.zeros((3, 16), "float32"), np.zeros((3, 16), "float32")
-    outputs = lstm.run(lstm.project_inputs(inputs), None, [3], *state)
+    outputs, _, _ = run(kernel, weights, inputs, [3])
     with np.errstate(over="ignore"):
         gate = 1 / (1 + np.exp(-scale * inputs.astype("float64")))
         expected = gate * np.tanh(gate * np.tanh(scale * inputs.astype("float64")))
@@ -168,21 +168,6 @@ def test_linear(kernel, n, n_inputs, n_outputs, type):
     assert np.median(np.abs(found - expected)) < 1e-5
     nothing = kernel.make_linear(weight, None, type)(np.zeros((2, n_inputs), "float32"))
     assert not nothing.any()
-
-
-def test_float16_is_the_same_bits_as_float32(kernel):
-    """Storing a float16 number as float32 changes nothing."""
-    rng = np.random.default_rng(3)
-    halves = lstm_weights(rng, 32, 48)
-    halves = LSTMWeights(*(part.astype("float16").astype("float32") for part in halves))
-    inputs = rng.standard_normal((20, 32)).astype("float32")
-    results = []
-    for type in ("float16", "float32"):
-        lstm = kernel.make_lstm(halves, type, cell_clip=3.0, proj_clip=3.0)
-        state = np.zeros((8, 32), "float32"), np.zeros((8, 48), "float32")
-        outputs = lstm.run(lstm.project_inputs(inputs), None, [8, 7, 5], *state)
-        results.append((outputs.tobytes(), state[1].tobytes()))
-    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("n_rows", [1, 6, 50])

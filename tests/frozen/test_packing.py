@@ -1,40 +1,6 @@
-import numpy as np
 import pytest
 
-from spacy_elmo.frozen.packing import pack, windows
-
-
-@pytest.mark.parametrize("lengths", [[3], [1, 1], [2, 5, 3, 5, 1], [4, 2, 7]])
-def test_pack(lengths):
-    packed = pack(lengths)
-    items, first = [], 0
-    for n in lengths:
-        items.append(list(range(first, first + n)))
-        first += n
-    assert sorted(packed.order) == list(range(len(lengths)))
-    rows = [items[i] for i in packed.order]
-    assert [len(row) for row in rows] == sorted(lengths, reverse=True)
-    assert packed.batch_sizes == [
-        sum(len(row) > step for row in rows) for step in range(max(lengths))
-    ]
-    for direction, turned in enumerate((rows, [row[::-1] for row in rows])):
-        expected = [row[step] for step in range(max(lengths)) for row in turned if step < len(row)]
-        assert packed.positions[direction].tolist() == expected
-        back = packed.inverse()[direction]
-        np.testing.assert_array_equal(np.array(expected)[back], np.arange(sum(lengths)))
-
-
-@pytest.mark.parametrize("lengths", [[3], [2, 2], [2, 5, 3, 5, 2]])
-def test_each_direction_leaves_out_its_first_item(lengths):
-    packed, whole = pack(lengths, skip=1), pack(lengths)
-    n_first = len(lengths)
-    assert packed.batch_sizes == whole.batch_sizes[1:]
-    np.testing.assert_array_equal(packed.positions, whole.positions[:, n_first:])
-    back = packed.inverse()
-    assert back.shape == (2, sum(lengths))
-    for direction in range(2):
-        found = back[direction, packed.positions[direction]]
-        np.testing.assert_array_equal(found, np.arange(packed.positions.shape[1]))
+from spacy_elmo.frozen.packing import windows
 
 
 @pytest.mark.parametrize("max_items", [1, 2, 4, 6, 7, 100])

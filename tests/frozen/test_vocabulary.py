@@ -61,6 +61,7 @@ def test_words_that_jsonl_can_hold(tmp_path, word):
         (["</S>", "<S>", "<UNK>"], "starts with"),
         ([*SPECIAL, "a", "b", "a"], "appears twice"),
         ([*SPECIAL, "<S>"], "appears twice"),
+        ([*SPECIAL, "the", "a\nb"], r"line break: 'a\\nb'"),
     ],
 )
 def test_impossible(words, message):

@@ -1,5 +1,7 @@
 """A model as `pretrain` writes it, to convert, and how two are compared."""
 
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ PROVENANCE = {"tokens": 7, "corpus": {"sha256": "ab", "train": "/é"}, "perplexi
 TARGETS = {"safetensors": "a.safetensors", "allennlp": "weights.hdf5", "pipeline": "a"}
 
 
-def make_model(seed: int = 0, kind: Any = LanguageModelSoftmax) -> LanguageModel:
+def make_model(
+    seed: int = 0, kind: Any = LanguageModelSoftmax, words: Sequence[str] = WORDS
+) -> LanguageModel:
     torch.manual_seed(seed)
-    softmax = kind(n_words=len(WORDS), width=5)
+    softmax = kind(n_words=len(words), width=5)
     for parameter in softmax.parameters():
         torch.nn.init.normal_(parameter)
-    return LanguageModel(tiny_module(seed), softmax, Vocabulary(WORDS))
+    return LanguageModel(tiny_module(seed), softmax, Vocabulary(words))
 
 
 def write_source(folder: Path) -> Path:
@@ -38,3 +42,17 @@ def assert_same_vectors(path: Path, expected: Path) -> None:
     wanted, wanted_state = read_weights(expected).embed(SENTENCES)
     for got, want in zip([*layers, *vars(state).values()], [*wanted, *vars(wanted_state).values()]):
         assert got.tobytes() == want.tobytes()
+
+
+def read_zip(path: Path) -> dict[str, bytes]:
+    """RETURNS (Dict[str, bytes]): The content of each file."""
+    with zipfile.ZipFile(path) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def write_zip(path: Path, files: dict[str, bytes], packing: int = zipfile.ZIP_STORED) -> Path:
+    """Write an archive of these files, one after another; return its path."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data, packing)
+    return path

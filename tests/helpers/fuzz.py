@@ -37,6 +37,10 @@ WARM_UP = 15  # files first, for what is imported once
 GROWN_EVERY = 50
 
 
+# The format of a model, its number, and whether a structure in it grows.
+Job = tuple[str, int, bool]
+
+
 class Outcome(NamedTuple):
     """What became of reading a mutated model.
 
@@ -112,112 +116,96 @@ def read_once(path: Path, folder: Path, mutation: Mutation) -> Outcome:
     return Outcome(result, seconds, megabytes)
 
 
-def work(
-    names: list[str], n_files: int, seed: int, every: int, first: int, connection: Any
-) -> None:
-    """Read mutated models one after another, from number `first` of all on, and tell of
-    each before and after."""
-    torch.set_num_threads(1)
-    for i, name in enumerate(names):
-        start = max(0, first - i * n_files)
-        if start >= n_files:
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            model = _Mutated(name, seed, Path(directory))
-            for number in range(-WARM_UP, 0):
-                model.read(model.mutate(number, 0))
-            for number in range(start, n_files):
-                mutation = model.mutate(number, every)
-                connection.send(mutation)
-                connection.send(model.read(mutation))
-
-
 class _Mutated:
     def __init__(self, name: str, seed: int, folder: Path):
         self.seed = f"{name} {seed}"
         self.form = FORMATS[name]
-        self.good, self.folder = folder / "good", folder / "mutated"
-        self.good.mkdir()
+        self.good, self.folder = folder / name / "good", folder / name / "mutated"
+        self.good.mkdir(parents=True)
         self.path = self.folder / self.form.write(self.good).relative_to(self.good)
 
-    def mutate(self, number: int, every: int) -> Mutation:
+    def mutate(self, number: int, grows: bool) -> Mutation:
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.good, self.folder)
-        if every and number % every == 0:
-            growths = self.form.growths
-            return grown(growths[number // every % len(growths)], self.folder)
+        growths = self.form.growths
+        if grows:
+            return grown(growths[number % len(growths)], self.folder)
         return self.form.mutate(self.folder, Random(f"{self.seed} {number}"))
 
     def read(self, mutation: Mutation) -> Outcome:
         return read_once(self.path, self.folder, mutation)
 
 
-def outcomes(
-    names: list[str], n_files: int, seed: int, every: int
-) -> Iterator[tuple[int, Mutation, Outcome]]:
-    """Read `n_files` mutated models of each format; a process that dies or hangs is
-    replaced.
+def work(jobs: list[Job], seed: int, first: int, connection: Any) -> None:
+    """Read mutated models one after another, from number `first` on, and tell of each before
+    and after."""
+    torch.set_num_threads(1)
+    models: dict[str, _Mutated] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, number, grows in jobs[first:]:
+            if name not in models:
+                models[name] = model = _Mutated(name, seed, Path(folder))
+                for early in range(-WARM_UP, 0):
+                    model.read(model.mutate(early, False))
+            mutation = models[name].mutate(number, grows)
+            connection.send(mutation)
+            connection.send(models[name].read(mutation))
 
-    YIELDS (Tuple[int, Mutation, Outcome]): Number of the file, over all formats, what was
-        done to it, and what became of it.
+
+def outcomes(jobs: list[Job], seed: int) -> Iterator[tuple[Job, Mutation, Outcome]]:
+    """Read mutated models; a process that dies or hangs is replaced.
+
+    YIELDS (Tuple[Job, Mutation, Outcome]): A model, what was done to it, and what became of it.
     """
     context = multiprocessing.get_context(START)
-    number, last = 0, n_files * len(names)
-    while number < last:
+    done = 0
+    while done < len(jobs):
         receiving, sending = context.Pipe(duplex=False)
-        settings = (names, n_files, seed, every, number, sending)
-        process = context.Process(target=work, args=settings)
+        process = context.Process(target=work, args=(jobs, seed, done, sending))
         process.start()
         sending.close()
         mutation = Mutation("before it was read", False)
         try:
-            while number < last:
+            while done < len(jobs):
                 if not receiving.poll(HANGS_AFTER):
-                    yield number, mutation, Outcome("hangs", HANGS_AFTER, 0.0)
-                    number += 1
+                    yield jobs[done], mutation, Outcome("hangs", HANGS_AFTER, 0.0)
+                    done += 1
                     break
                 message = receiving.recv()
                 if isinstance(message, Mutation):
                     mutation = message
                     continue
-                yield number, mutation, message
-                number += 1
+                yield jobs[done], mutation, message
+                done += 1
                 if message.megabytes > MOST_MEGABYTES:
                     break  # the peak of a process may stay
         except EOFError:
             process.join()
-            yield number, mutation, Outcome(f"the process died ({process.exitcode})", 0.0, 0.0)
-            number += 1
+            death = f"the process died ({process.exitcode})"
+            yield jobs[done], mutation, Outcome(death, 0.0, 0.0)
+            done += 1
         finally:
             process.terminate()
             process.join()
             receiving.close()
 
 
-def run(
-    names: list[str], n_files: int, seed: int = 0, every: int = GROWN_EVERY
-) -> dict[str, Summary]:
+def run(jobs: list[Job], seed: int = 0) -> dict[str, Summary]:
     """Read mutated models.
 
-    names (List[str]): The formats.
-    n_files (int): How many of each.
+    jobs (List[Job]): The models.
     seed (int): Of the mutations.
-    every (int): Every so many files a structure grew, in turns; 0 for none.
-    RETURNS (Dict[str, Summary]): What became of each format's.
+    RETURNS (Dict[str, Summary]): What became of those of each format.
     """
-    summaries = {name: Summary() for name in names}
-    total = n_files * len(names)
-    bar = tqdm(outcomes(names, n_files, seed, every), total=total, disable=None, leave=False)
-    for number, mutation, outcome in bar:
-        name = names[number // n_files]
+    summaries = {name: Summary() for name, *_ in jobs}
+    bar = tqdm(outcomes(jobs, seed), total=len(jobs), disable=None, leave=False)
+    for (name, number, _), mutation, outcome in bar:
         bar.set_description(name)
         summary = summaries[name]
         if outcome.result in ("read", "refused"):
             summary.counts[outcome.result] += 1
         else:
-            summary.wrong.append(
-                f"{name} {number % n_files} ({mutation.description}): {outcome.result}"
-            )
+            summary.wrong.append(f"{name} {number} ({mutation.description}): {outcome.result}")
         summary.seconds = max(summary.seconds, outcome.seconds)
         summary.megabytes = max(summary.megabytes, outcome.megabytes)
     return summaries
@@ -229,7 +217,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--format", choices=list(FORMATS), action="append")
     arguments = parser.parse_args()
-    summaries = run(arguments.format or list(FORMATS), arguments.files, arguments.seed)
+    numbers = range(arguments.files)
+    jobs = [
+        (name, number // GROWN_EVERY if grows else number, grows)
+        for name in arguments.format or FORMATS
+        for number, grows in ((number, number % GROWN_EVERY == 0) for number in numbers)
+    ]
+    summaries = run(jobs, arguments.seed)
     for name, summary in summaries.items():
         print(
             f"{name:14}{summary.counts['refused']:6} refused {summary.counts['read']:5} read "

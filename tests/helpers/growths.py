@@ -6,13 +6,15 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import h5py
 import numpy as np
 import torch
 
-from helpers.mutations import Mutation
+from helpers.conversions import read_zip, write_zip
+from helpers.mutations import Mutation, join_safetensors, split_safetensors
 
 Growth = Callable[[Path], None]
 MILLION = 10**6
@@ -24,6 +26,11 @@ def grown(growth: Growth, folder: Path) -> Mutation:
     return Mutation(f"grown: {growth.__name__}", True)
 
 
+def _named(name: str, growth: Growth) -> Growth:
+    growth.__name__ = name
+    return growth
+
+
 # HDF5
 
 
@@ -33,32 +40,27 @@ def _kernel(file: h5py.File) -> str:
     return names[0]
 
 
-def deep_groups(folder: Path) -> None:
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        group = file.id
-        for _ in range(1000):
-            group = h5py.h5g.create(group, b"g")
+def _groups(depth: int) -> Growth:
+    def deep(folder: Path) -> None:
+        with h5py.File(folder / "weights.hdf5", "a") as file:
+            group = file.id
+            for _ in range(depth):
+                group = h5py.h5g.create(group, b"g")
+
+    return _named(f"{depth:,} groups, one in another", deep)
 
 
-def very_deep_groups(folder: Path) -> None:
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        group = file.id
-        for _ in range(20_000):
-            group = h5py.h5g.create(group, b"g")
+def _links(kind: str) -> Growth:
+    def many(folder: Path) -> None:
+        with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
+            group, target = file.create_group("links"), file["RNN_0"]
+            for i in range(20_000):
+                if kind == "soft":
+                    group.id.links.create_soft(b"%d" % i, b"/char_embed")
+                else:
+                    group.id.links.create_hard(b"%d" % i, target.id, b".")
 
-
-def many_soft_links(folder: Path) -> None:
-    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
-        group = file.create_group("links")
-        for i in range(20_000):
-            group.id.links.create_soft(b"%d" % i, b"/char_embed")
-
-
-def many_hard_links(folder: Path) -> None:
-    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
-        group, target = file.create_group("links"), file["RNN_0"]
-        for i in range(20_000):
-            group.id.links.create_hard(b"%d" % i, target.id, b".")
+    return _named(f"many {kind} links", many)
 
 
 def doubling_groups(folder: Path) -> None:
@@ -173,35 +175,28 @@ def filters_by_the_hundred_thousand(folder: Path) -> None:
             (folder / name).write_text(json.dumps(sizes, separators=(",", ":")), "utf8")
 
 
-def settings_of_20_mb(folder: Path) -> None:
-    for name in ("options.json", "config.json", "pipeline/meta.json"):
-        if (folder / name).exists():
-            (folder / name).write_text("[" + "[]," * 7 * MILLION + "[]]", "utf8")
+def _settings(n_lists: int) -> Growth:
+    def many(folder: Path) -> None:
+        for name in ("options.json", "config.json", "pipeline/meta.json"):
+            if (folder / name).exists():
+                (folder / name).write_text("[" + "[]," * n_lists + "[]]", "utf8")
 
-
-def settings_as_large_as_are_read(folder: Path) -> None:
-    for name in ("options.json", "config.json", "pipeline/meta.json"):
-        if (folder / name).exists():
-            (folder / name).write_text("[" + "[]," * 690_000 + "[]]", "utf8")
+    return _named(f"settings of {n_lists:,} lists", many)
 
 
 def _lines(*names: str) -> list[Growth]:
-    def many(folder: Path, name: str) -> None:
-        (folder / name).write_bytes(b"a\t0\n" * 10 * MILLION)
+    """Of ten million lines, and of one that is endless."""
 
-    def endless(folder: Path, name: str) -> None:
-        (folder / name).write_bytes("漢".encode() * 60 * MILLION)
+    def write(folder: Path, name: str, part: bytes, times: int) -> None:
+        (folder / name).write_bytes(part * times * MILLION)
 
     return [
-        _named(f"{what} of {name}", lambda folder, make=make, name=name: make(folder, name))
-        for what, make in (("ten million lines", many), ("one endless line", endless))
+        _named(
+            f"{times} million {part!r} in {name}", partial(write, name=name, part=part, times=times)
+        )
         for name in names
+        for part, times in ((b"a\t0\n", 10), ("漢".encode(), 60))
     ]
-
-
-def _named(name: str, growth: Growth) -> Growth:
-    growth.__name__ = name
-    return growth
 
 
 # Pickles
@@ -226,14 +221,9 @@ def _pickles() -> list[Growth]:
             magic = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."
             path.write_bytes(magic + b"\x80\x02}." + pickled + b"\x80\x02].")
             return
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("archive/data.pkl", pickled)
-            archive.writestr("archive/version", "3\n")
+        write_zip(path, {"archive/data.pkl": pickled, "archive/version": b"3\n"})
 
-    return [
-        _named(name, lambda folder, pickled=pickled: write(folder, pickled))
-        for name, pickled in PICKLES.items()
-    ]
+    return [_named(name, partial(write, pickled=pickled)) for name, pickled in PICKLES.items()]
 
 
 def tensors_by_the_hundred_thousand(folder: Path) -> None:
@@ -247,12 +237,7 @@ def tensors_by_the_hundred_thousand(folder: Path) -> None:
 def a_million_members(folder: Path) -> None:
     """Of the archive that is a model, or that PyTorch writes."""
     path = next(path for path in sorted(folder.iterdir()) if zipfile.is_zipfile(path))
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename: archive.read(info) for info in archive.infolist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    content = path.read_bytes()
+    content = write_zip(path, read_zip(path)).read_bytes()
     start, end = (content.rindex(sign) for sign in (b"PK\x01\x02", b"PK\x05\x06"))
     size, place = struct.unpack("<II", content[end + 12 : end + 20])
     more = MILLION * content[start:end]
@@ -277,74 +262,51 @@ def header_of_a_million_tensors(folder: Path) -> None:
     _header(folder, b"{" + (entry + b",") * MILLION + entry + b"}")
 
 
-def _changed_header(folder: Path, change: Callable[[dict], bytes]) -> None:
-    for path in sorted(folder.rglob("model.safetensors")):
-        content = path.read_bytes()
-        end = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(content[8:end])
-        data = content[end:] + change(header)
-        text = json.dumps(header).encode()
-        path.write_bytes(len(text).to_bytes(8, "little") + text + data)
-
-
 def config_of_many_filters(folder: Path) -> None:
-    def change(header: dict) -> bytes:
-        config = json.loads(header["__metadata__"]["config"])
-        config["filters"] = [[1, 1]] * 100_000
+    for path in folder.rglob("model.safetensors"):
+        header, data = split_safetensors(path)
+        config = {**json.loads(header["__metadata__"]["config"]), "filters": [[1, 1]] * 100_000}
         header["__metadata__"]["config"] = json.dumps(config, separators=(",", ":"))
-        return b""
-
-    _changed_header(folder, change)
+        join_safetensors(path, header, data)
 
 
 def vocabulary_of_lists(folder: Path) -> None:
-    data = b"[" + b"[]," * 10 * MILLION + b"[]]"
-
-    def change(header: dict) -> bytes:
-        old = header.pop("vocabulary.characters")
-        header["more"] = old  # its bytes must be someone's
-        end = max(entry["data_offsets"][1] for entry in header.values() if "dtype" in entry)
-        shape = {"dtype": "U8", "shape": [len(data)], "data_offsets": [end, end + len(data)]}
-        header["vocabulary.characters"] = shape
-        return data
-
-    _changed_header(folder, change)
+    more = b"[" + b"[]," * 10 * MILLION + b"[]]"
+    for path in folder.rglob("model.safetensors"):
+        header, data = split_safetensors(path)
+        header["more"] = header.pop("vocabulary.characters")  # its bytes must be someone's
+        offsets = [len(data), len(data) + len(more)]
+        entry = {"dtype": "U8", "shape": [len(more)], "data_offsets": offsets}
+        join_safetensors(path, {**header, "vocabulary.characters": entry}, data + more)
 
 
 # Pipelines
 
-
-def config_of_many_keys(folder: Path) -> None:
-    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
-        file.write("\n[more]\n" + "".join(f"k{i} = {i}\n" for i in range(MILLION)))
-
-
-def config_as_large_as_is_read(folder: Path) -> None:
-    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
-        file.write("\n[more]\n" + "".join(f"k{i} = {i}\n" for i in range(15_000)) + "[nlp]")
-
-
-def config_of_many_sections(folder: Path) -> None:
-    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
-        file.write("".join(f"[components.c{i}]\nfactory = 1\n" for i in range(7000)))
+CONFIGS: dict[str, Callable[[], str]] = {
+    "many keys": lambda: "[more]\n" + "".join(f"k{i} = {i}\n" for i in range(MILLION)),
+    "as many as are read": lambda: (
+        "[more]\n" + "".join(f"k{i} = {i}\n" for i in range(15_000)) + "[nlp]"
+    ),
+    "many sections": lambda: "".join(f"[components.c{i}]\nfactory = 1\n" for i in range(7000)),
+    "a deep section": lambda: "".join(f"[x{'.a' * n}]\nk = 1\n" for n in range(1, 3000, 10)),
+    "a long value": lambda: "[more]\nk = [" + "[]," * 7 * MILLION + "[]]\n",
+}
 
 
-def config_of_a_deep_section(folder: Path) -> None:
-    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
-        for depth in range(1, 3000, 10):
-            file.write(f"[x{'.a' * depth}]\nk = 1\n")
+def _configs() -> list[Growth]:
+    def append(folder: Path, text: Callable[[], str]) -> None:
+        with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
+            file.write(f"\n{text()}")
+
+    return [_named(f"config of {what}", partial(append, text=CONFIGS[what])) for what in CONFIGS]
 
 
-def config_of_a_long_value(folder: Path) -> None:
-    with (folder / "pipeline" / "config.cfg").open("a", encoding="utf8") as file:
-        file.write("\n[more]\nk = [" + "[]," * 7 * MILLION + "[]]\n")
-
-
+SETTINGS = [_settings(690_000), _settings(7 * MILLION)]  # As large as are read, and 20 MB.
 HDF5: list[Growth] = [
-    deep_groups,
-    very_deep_groups,
-    many_soft_links,
-    many_hard_links,
+    _groups(1000),
+    _groups(20_000),
+    _links("soft"),
+    _links("hard"),
     doubling_groups,
     soft_link_to_itself,
     chunk_that_unpacks,
@@ -353,18 +315,16 @@ HDF5: list[Growth] = [
     type_of_many_members,
     provenance_of_many_brackets,
     filters_by_the_hundred_thousand,
-    settings_as_large_as_are_read,
-    settings_of_20_mb,
+    *SETTINGS,
     *([link_to_a_pipe, virtual_dataset_in_a_pipe] if hasattr(os, "mkfifo") else []),
 ]
-WORD_IDS: list[Growth] = _lines("vocab.txt")
-MANYLANGS: list[Growth] = [
+WORD_IDS = _lines("vocab.txt")
+MANYLANGS = [
     *_lines("char.dic", "word.dic"),
     *_pickles(),
     tensors_by_the_hundred_thousand,
     filters_by_the_hundred_thousand,
-    settings_as_large_as_are_read,
-    settings_of_20_mb,
+    *SETTINGS,
 ]
 PYTORCH_ARCHIVES: list[Growth] = [a_million_members]
 SAFETENSORS: list[Growth] = [
@@ -373,13 +333,4 @@ SAFETENSORS: list[Growth] = [
     config_of_many_filters,
     vocabulary_of_lists,
 ]
-PIPELINE: list[Growth] = [
-    config_of_many_keys,
-    config_as_large_as_is_read,
-    config_of_many_sections,
-    config_of_a_deep_section,
-    config_of_a_long_value,
-    settings_as_large_as_are_read,
-    settings_of_20_mb,
-    *_lines("pipeline/vocab.txt"),
-]
+PIPELINE = [*_configs(), *SETTINGS, *_lines("pipeline/vocab.txt")]

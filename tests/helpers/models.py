@@ -124,6 +124,11 @@ def write_allennlp(bilm: FrozenBiLM, folder: Path) -> Path:
     return folder / "weights.hdf5"
 
 
+def write_tiny(folder: Path, seed: int = 0, **changes: Any) -> Path:
+    """RETURNS (Path): The file of weights of `tiny_bilm()`."""
+    return reference.write_random(folder, tiny_options(**changes), seed)
+
+
 def make_bilm(options: dict[str, Any], datasets: dict[str, np.ndarray]) -> FrozenBiLM:
     """The package's model with these weights."""
     with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,11 +15,10 @@ import numpy as np
 import torch
 
 from spacy_elmo.weights import read_weights, safetensors_file
-from spacy_elmo.weights.formats import read_bundle
-from spacy_elmo.weights.pipeline_folder import PipelineFolder
 
-from helpers import growths, reference, reference_manylangs
-from helpers.models import tiny_options
+from helpers import growths, reference
+from helpers.conversions import read_zip, write_source, write_zip
+from helpers.models import tiny_options, write_tiny
 from helpers.mutations import (
     ODD_VALUES,
     Mutation,
@@ -26,8 +26,12 @@ from helpers.mutations import (
     change_bytes,
     change_json,
     change_lines,
+    join_safetensors,
     nest,
+    split_safetensors,
 )
+from helpers.prepared import content
+from helpers.reference_manylangs import write_random
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
 
@@ -50,14 +54,11 @@ class Format:
 
 
 def write_hdf5(folder: Path) -> Path:
-    options = tiny_options()
-    return reference.write_hdf5(folder, options, reference.random_datasets(options)).parent
+    return write_tiny(folder).parent
 
 
 def write_word_ids(folder: Path) -> Path:
-    options = {"lstm": tiny_options()["lstm"]}
-    data = reference.random_datasets(options, n_words=len(WORDS))
-    return reference.write_hdf5(folder, options, data, WORDS).parent
+    return reference.write_random(folder, {"lstm": tiny_options()["lstm"]}, words=WORDS).parent
 
 
 def mutate_hdf5(folder: Path, rng: Random) -> Mutation:
@@ -65,7 +66,6 @@ def mutate_hdf5(folder: Path, rng: Random) -> Mutation:
     changes: list[Callable[[], Mutation]] = [
         *[lambda: change_bytes(weights, rng)] * 8,
         *[lambda: change_datasets(weights, rng)] * 4,
-        *[lambda: set_traps(weights, options, rng)] * 2,
         *[lambda: change_json(options, rng)] * 2,
         lambda: change_bytes(options, rng),
         lambda: nest(options, rng),
@@ -75,17 +75,8 @@ def mutate_hdf5(folder: Path, rng: Random) -> Mutation:
     return rng.choice(changes)()
 
 
-def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
-    arrays: dict[str, np.ndarray] = {}
-    with h5py.File(path) as file:
-        file.visititems(
-            lambda name, item: arrays.update({name: item[()]}) if hasattr(item, "shape") else None
-        )
-    return arrays
-
-
 def change_datasets(path: Path, rng: Random) -> Mutation:
-    arrays = _read_hdf5(path)
+    arrays = reference.read_hdf5(path)
     what = change_arrays(arrays, rng)
     with h5py.File(path, "w") as file:
         for name, values in arrays.items():
@@ -93,47 +84,7 @@ def change_datasets(path: Path, rng: Random) -> Mutation:
     return Mutation(f"{path.name}: {what.description}", what.must_raise)
 
 
-def set_traps(path: Path, options_path: Path, rng: Random) -> Mutation:
-    """Sizes that fit the options and are not there, and what HDF5 can do besides."""
-    kind = rng.choice(["unallocated", "packed", "external", "link", "cycle", "string", "chunks"])
-    arrays = _read_hdf5(path)
-    name = next(name for name in sorted(arrays) if name.endswith("LSTMCell/W_0"))
-    options = json.loads(options_path.read_text("utf8"))
-    dim = rng.choice([10**5, 10**6])
-    with h5py.File(path, "a") as file:
-        del file[name]
-        if kind in ("unallocated", "packed", "chunks"):
-            options["lstm"]["dim"] = dim
-            options_path.write_text(json.dumps(options), "utf8")
-            packed = {} if kind == "unallocated" else {"chunks": (1, dim), "compression": "gzip"}
-            file.create_dataset(name, (10, 4 * dim), "float32", **packed)
-            if kind == "packed":
-                file[name][0] = 0.0
-        elif kind == "external":
-            file.create_dataset(name, arrays[name].shape, "f4", external=[("/dev/zero", 0, 10**6)])
-        elif kind == "link":
-            file[name] = h5py.ExternalLink(str(path), rng.choice(["/", name, "char_embed"]))
-        elif kind == "cycle":
-            file[name] = h5py.SoftLink(rng.choice(["/", f"/{name}", "."]))
-            file["RNN_0/RNN/again"] = file["/"]
-        else:
-            file[name] = np.array([b"text"] * 10, dtype=h5py.string_dtype())
-    return Mutation(f"{path.name}: {kind} in place of {name}", True)
-
-
 # ELMoForManyLangs' folders
-
-
-def write_manylangs(folder: Path) -> Path:
-    sizes = reference_manylangs.sizes_of()
-    tensors = reference_manylangs.random_tensors(sizes)
-    return reference_manylangs.write_folder(folder, sizes, tensors)
-
-
-def write_old_manylangs(folder: Path) -> Path:
-    sizes = reference_manylangs.sizes_of()
-    tensors = reference_manylangs.random_tensors(sizes)
-    return reference_manylangs.write_folder(folder, sizes, tensors, old_pickles=True)
 
 
 def mutate_manylangs(folder: Path, rng: Random) -> Mutation:
@@ -182,15 +133,10 @@ def change_pickle(path: Path, rng: Random) -> Mutation:
         changed, what = _changed_pickle(data, rng)
         path.write_bytes(changed)
         return Mutation(f"{path.name}: {what}", False)
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename: archive.read(info) for info in archive.infolist()}
-    what = ""
-    for name in members:
-        if name.endswith("data.pkl"):
-            members[name], what = _changed_pickle(members[name], rng)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
+    members = read_zip(path)
+    name = next(name for name in members if name.endswith("data.pkl"))
+    members[name], what = _changed_pickle(members[name], rng)
+    write_zip(path, members)
     return Mutation(f"{path.name}: {what}", False)
 
 
@@ -225,10 +171,9 @@ def _changed_pickle(data: bytes, rng: Random) -> tuple[bytes, str]:
 
 
 def write_safetensors(folder: Path) -> Path:
-    (folder / "source").mkdir()
-    source = write_manylangs(folder / "source")
+    source = write_random(folder / "source")
     safetensors_file.write(read_weights(source), folder / "model.safetensors")
-    shutil.rmtree(folder / "source")
+    shutil.rmtree(source)
     return folder / "model.safetensors"
 
 
@@ -238,53 +183,38 @@ def mutate_safetensors(folder: Path, rng: Random) -> Mutation:
     return change(path, rng)
 
 
-def _split(path: Path) -> tuple[dict[str, Any], bytes]:
-    content = path.read_bytes()
-    end = 8 + int.from_bytes(content[:8], "little")
-    return json.loads(content[8:end]), content[end:]
-
-
-def _join(path: Path, header: dict[str, Any], data: bytes) -> None:
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
-
-
 def change_header(path: Path, rng: Random) -> Mutation:
-    header, data = _split(path)
+    header, data = split_safetensors(path)
     name = rng.choice([name for name in header if name != "__metadata__"])
-    entry = header[name]
-    kind = rng.choice(
-        ["rename", "remove", "dtype", "shape", "huge", "offsets", "metadata", "length"]
-    )
-    must_raise = True
-    if kind == "rename":
-        header[name + "x"] = header.pop(name)
-    elif kind == "remove":
+    entry, shape = header[name], header[name]["shape"]
+    huge = [rng.choice([2**31, 2**62, 2**64 - 1, 10**30]), *shape[1:]]
+    changes: dict[str, dict[str, list[Any]]] = {
+        "rename": {},
+        "remove": {},
+        "dtype": {"dtype": ["I32", "F64", "F16", "F8_E4M3", "BOOL", "U8", "C64", "F4", "x"]},
+        "shape": {"shape": [[], [1], [*shape, 2], shape[:-1], "x", [-1]]},
+        "huge": {"shape": [huge], "data_offsets": [[0, len(data)], [0, 2**40], [0, 2**63]]},
+        "offsets": {"data_offsets": [[0, 4], [-1, 0], [2**40, 4], [4, 2**62], [0, 0]]},
+        "metadata": {},
+        "length": {},
+    }
+    kind = rng.choice(list(changes))
+    entry.update({key: rng.choice(values) for key, values in changes[kind].items()})
+    if kind in ("rename", "remove"):
         del header[name]
-    elif kind == "dtype":
-        entry["dtype"] = rng.choice(
-            ["I32", "F64", "F16", "F8_E4M3", "BOOL", "U8", "C64", "F4", "x"]
-        )
-        must_raise = entry["dtype"] != "U8" or "vocabulary" not in name
-    elif kind == "shape":
-        entry["shape"] = rng.choice([[], [1], [*entry["shape"], 2], entry["shape"][:-1], "x", [-1]])
-    elif kind == "huge":
-        entry["shape"] = [rng.choice([2**31, 2**62, 2**64 - 1, 10**30]), *entry["shape"][1:]]
-        entry["data_offsets"] = [0, rng.choice([len(data), 2**40, 2**63])]
-    elif kind == "offsets":
-        entry["data_offsets"] = [rng.choice([0, -1, 2**40, 4]), rng.choice([0, 4, 2**62])]
+        header.update({name + "x": entry} if kind == "rename" else {})
     elif kind == "metadata":
         header["__metadata__"] = rng.choice([{}, {"a": "b"}, {"config": "[]"}, {"config": "{"}])
-    _join(path, header, data)
+    join_safetensors(path, header, data)
     if kind == "length":
-        content = bytearray(path.read_bytes())
-        content[:8] = rng.choice([0, 1, 2**31, 2**63, 2**64 - 1, 10**8]).to_bytes(8, "little")
-        path.write_bytes(content)
-    return Mutation(f"{name}: {kind}", must_raise)
+        length = rng.choice([0, 1, 2**31, 2**63, 2**64 - 1, 10**8])
+        path.write_bytes(length.to_bytes(8, "little") + path.read_bytes()[8:])
+    is_text = entry["dtype"] == "U8" and "vocabulary" in name
+    return Mutation(f"{name}: {kind}", kind != "dtype" or not is_text)
 
 
 def change_config(path: Path, rng: Random) -> Mutation:
-    header, data = _split(path)
+    header, data = split_safetensors(path)
     config = json.loads(header["__metadata__"]["config"])
     name = rng.choice([*config, "provenance"])
     if name == "provenance":
@@ -292,7 +222,7 @@ def change_config(path: Path, rng: Random) -> Mutation:
     else:
         config[name] = rng.choice(ODD_VALUES)
         header["__metadata__"]["config"] = json.dumps(config)
-    _join(path, header, data)
+    join_safetensors(path, header, data)
     return Mutation(f"config: {name} is {str(config.get(name))[:30]}", False)
 
 
@@ -300,17 +230,7 @@ def change_config(path: Path, rng: Random) -> Mutation:
 
 
 def write_pipeline(folder: Path) -> Path:
-    (folder / "source").mkdir()
-    options = tiny_options()
-    data = reference.random_datasets(options)
-    rng = np.random.default_rng(0)
-    data["softmax/W"] = rng.standard_normal((len(WORDS), 5)).astype("float32")
-    data["softmax/b"] = np.zeros(len(WORDS), "float32")
-    bundle = read_bundle(reference.write_hdf5(folder / "source", options, data, WORDS))
-    bundle.lang = "en"
-    PipelineFolder.write(bundle, folder / "pipeline")
-    shutil.rmtree(folder / "source")
-    return folder / "pipeline"
+    return write_source(folder / "pipeline")
 
 
 def mutate_pipeline(folder: Path, rng: Random) -> Mutation:
@@ -329,13 +249,10 @@ def mutate_pipeline(folder: Path, rng: Random) -> Mutation:
 
 
 def write_archive(folder: Path) -> Path:
-    (folder / "source").mkdir()
-    source = write_manylangs(folder / "source")
-    with zipfile.ZipFile(folder / "144.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(source.iterdir()):
-            archive.write(file, file.name)
-    shutil.rmtree(folder / "source")
-    return folder / "144.zip"
+    source = write_random(folder / "source")
+    packed = shutil.make_archive(str(folder / "144"), "zip", source)
+    shutil.rmtree(source)
+    return Path(packed)
 
 
 def mutate_archive(folder: Path, rng: Random) -> Mutation:
@@ -343,9 +260,7 @@ def mutate_archive(folder: Path, rng: Random) -> Mutation:
     kind = rng.choice(["bytes", "bytes", "member", "member", "bomb", "twice", "packing"])
     if kind == "bytes":
         return change_bytes(path, rng)
-    (folder / "source").mkdir()
-    with zipfile.ZipFile(path) as archive:
-        archive.extractall(folder / "source")
+    shutil.unpack_archive(path, folder / "source")
     packing = zipfile.ZIP_DEFLATED
     what = Mutation(kind, kind != "packing")
     victim = folder / "source" / rng.choice(["encoder.pkl", "char.dic", "sizes.json"])
@@ -355,12 +270,11 @@ def mutate_archive(folder: Path, rng: Random) -> Mutation:
         victim.write_bytes(bytes(rng.choice([3 * 10**6, 3 * 10**7])))
     elif kind == "packing":
         packing = rng.choice([zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_STORED])
-    with zipfile.ZipFile(path, "w", packing) as archive:
-        for file in sorted((folder / "source").iterdir()):
-            archive.write(file, file.name)
-        if kind == "twice":
-            archive.write(victim, "144/encoder.pkl")
-            what = Mutation("a second model in it", False)
+    members = content(folder / "source")
+    if kind == "twice":
+        members["144/encoder.pkl"] = victim.read_bytes()
+        what = Mutation("a second model in it", False)
+    write_zip(path, members, packing)
     shutil.rmtree(folder / "source")
     return Mutation(f"144.zip: {what.description}", what.must_raise)
 
@@ -370,8 +284,10 @@ FORMATS = {
     "safetensors": Format(write_safetensors, mutate_safetensors, growths.SAFETENSORS),
     "allennlp": Format(write_hdf5, mutate_hdf5, growths.HDF5),
     "word ids": Format(write_word_ids, mutate_hdf5, growths.WORD_IDS),
-    "manylangs": Format(write_manylangs, mutate_manylangs, growths.MANYLANGS + PACKED),
-    "old manylangs": Format(write_old_manylangs, mutate_manylangs, growths.MANYLANGS),
+    "manylangs": Format(write_random, mutate_manylangs, growths.MANYLANGS + PACKED),
+    "old manylangs": Format(
+        partial(write_random, old_pickles=True), mutate_manylangs, growths.MANYLANGS
+    ),
     "archive": Format(write_archive, mutate_archive, PACKED),
     "pipeline": Format(write_pipeline, mutate_pipeline, growths.PIPELINE),
 }

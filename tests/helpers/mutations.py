@@ -74,6 +74,18 @@ def change_bytes(path: Path, rng: Random) -> Mutation:
     return Mutation(f"{path.name}: {what.description}", must)
 
 
+def split_safetensors(path: Path) -> tuple[dict[str, Any], bytes]:
+    """RETURNS (Tuple[dict, bytes]): The header, and all that stands after it."""
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]
+
+
+def join_safetensors(path: Path, header: dict[str, Any], data: bytes) -> None:
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
 # JSON and text
 
 

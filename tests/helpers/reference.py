@@ -1,7 +1,7 @@
 """The arithmetic of ELMo in plain numpy float64: slow, loop by loop, independent of the package.
 
 It follows the file layout and run-time behaviour of bilm-tf and AllenNLP; the tests compare the
-package with it. Run as a program, it checks its own random weights.
+package with it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,6 @@ def _n_layers(options: Options) -> int:
     return int(options["lstm"].get("n_layers", 1))
 
 
-def _n_highway(options: Options) -> int:
-    return int(options["char_cnn"].get("n_highway", 0))
-
-
 def _n_directions(options: Options) -> int:
     return 1 if options.get("bidirectional") is False else 2
 
@@ -60,7 +56,7 @@ def random_datasets(options: Options, seed: int = 0, n_words: int = 0) -> Datase
         for i, (width, count) in enumerate(filters):
             data[f"CNN/W_cnn_{i}"] = normal((1, width, char_dim, count), (width * char_dim) ** -0.5)
             data[f"CNN/b_cnn_{i}"] = normal((count,), 0.5)
-        for k in range(_n_highway(options)):
+        for k in range(options["char_cnn"].get("n_highway", 0)):
             for part in ("carry", "transform"):
                 data[f"CNN_high_{k}/W_{part}"] = normal((n_filters, n_filters), n_filters**-0.5)
                 data[f"CNN_high_{k}/b_{part}"] = normal((n_filters,), 0.5)
@@ -97,6 +93,27 @@ def write_hdf5(
     return path
 
 
+def write_random(
+    folder: Path, options: Options, seed: int = 0, words: list[str] | None = None
+) -> Path:
+    """Write random weights, of a model of words if there are words; return their path."""
+    datasets = random_datasets(options, seed, len(words or ()))
+    return write_hdf5(folder, options, datasets, words)
+
+
+def read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
+    """All datasets of a file."""
+    found: dict[str, NDArray[Any]] = {}
+
+    def note(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = item[()]
+
+    with h5py.File(path) as file:
+        file.visititems(note)
+    return found
+
+
 def character_ids(token: str, max_characters: int) -> list[int]:
     """``[BOW] bytes [EOW] PAD...``, all + 1; the bytes are cut, even inside a character.
 
@@ -123,10 +140,6 @@ def _relu(x: Array) -> Array:
     return np.maximum(x, 0.0)
 
 
-def _tanh(x: Array) -> Array:
-    return np.tanh(x)
-
-
 def _clip(x: Array, limit: float | None) -> Array:
     return x if limit is None else np.clip(x, -limit, limit)
 
@@ -143,7 +156,7 @@ def token_vector(
         return _exact(datasets["embedding"][row])
     cnn = options["char_cnn"]
     data = {k: _exact(v) for k, v in datasets.items() if k.startswith(("char", "CNN"))}
-    activation = {"relu": _relu, "tanh": _tanh}[cnn["activation"]]
+    activation = {"relu": _relu, "tanh": np.tanh}[cnn["activation"]]
     table = np.vstack([np.zeros((1, cnn["embedding"]["dim"])), data["char_embed"]])
     characters = table[character_ids(token, cnn["max_characters_per_token"])]
     parts = []
@@ -157,7 +170,7 @@ def token_vector(
             positions.append(value)
         parts.append(activation(np.max(positions, axis=0)))
     x = np.concatenate(parts)
-    for k in range(_n_highway(options)):
+    for k in range(options["char_cnn"].get("n_highway", 0)):
         name = f"CNN_high_{k}"  # "carry" is misnamed: it gates the transformed branch
         gate = _sigmoid(x @ data[f"{name}/W_carry"] + data[f"{name}/b_carry"])
         branch = _relu(x @ data[f"{name}/W_transform"] + data[f"{name}/b_transform"])
@@ -268,27 +281,3 @@ def log_probabilities(
         after.append(cell)
     logits = np.array(x) @ datasets["softmax/W"].astype(np.float64).T + datasets["softmax/b"]
     return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), after
-
-
-def _self_test() -> None:
-    """Shapes, and that both clips act on random weights."""
-    cnn: Options = {"activation": "tanh", "embedding": {"dim": 4}, "filters": [[1, 8], [3, 12]]}
-    cnn |= {"max_characters_per_token": 12, "n_highway": 1}
-    text = [["some", "words", "é", "<S>", "unreasonably", "\U0001f600", ".", "."], [], ["one"]]
-    for seed, (dim, projection_dim) in enumerate([(24, 8), (64, 16), (10, 9), (8, 8), (20, 20)]):
-        lstm = {"dim": dim, "projection_dim": projection_dim, "n_layers": 2}
-        options = {"char_cnn": cnn, "lstm": lstm | {"cell_clip": 3.0, "proj_clip": 3.0}}
-        data, state = random_datasets(options, seed), None
-        cells, hidden = [], []
-        for _ in range(3):
-            out, state = layers(options, data, text, state)
-            cells += [cell[0] for row in state for direction in row for cell in direction]
-            hidden.append(out[0][1:])
-        assert [a.shape for a in out] == [(3, len(s), 2 * projection_dim) for s in text]
-        hits = [float(np.mean(np.abs(values) == 3.0)) for values in (cells, hidden)]
-        assert hits[0] > 0 and (hits[1] > 0) == (projection_dim < dim), hits
-        print(f"{dim}, {projection_dim}: clipped {hits[0]:.3f} of cells, {hits[1]:.3f} of outputs")
-
-
-if __name__ == "__main__":
-    _self_test()

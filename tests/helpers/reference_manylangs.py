@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from helpers.reference import _sigmoid
+
 Array = NDArray[np.float64]
 Sizes = dict[str, Any]
 Tensors = dict[str, NDArray[np.float32]]
@@ -92,6 +94,12 @@ def write_folder(
     return folder
 
 
+def write_random(folder: Path, seed: int = 0, *, old_pickles: bool = False, **changes: Any) -> Path:
+    """Write a folder with random weights, keys of its sizes replaced."""
+    sizes = sizes_of(**changes)
+    return write_folder(folder, sizes, random_tensors(sizes, seed), old_pickles=old_pickles)
+
+
 def character_ids(token: str, max_characters: int) -> list[int]:
     """The swapped marks, code points cut in front, `<pad>` up to the end."""
     ids = {character: i for i, character in enumerate(CHARACTERS)}
@@ -101,10 +109,6 @@ def character_ids(token: str, max_characters: int) -> list[int]:
         inner = [ids.get(c, ids["<oov>"]) for c in token[: max_characters - 2]]
     row = [ids["<eow>"], *inner, ids["<bow>"]]
     return row + [ids["<pad>"]] * (max_characters - len(row))
-
-
-def _sigmoid(x: Array) -> Array:
-    return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
 def token_vector(sizes: Sizes, embedder: Tensors, token: str) -> Array:

@@ -11,25 +11,24 @@ from helpers.models import ONE_DIRECTION, renamed, tiny_options
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "naïve", "."]
 
 
+def _model(options: dict, n_words: int = 0) -> tuple[dict, reference.Datasets]:
+    softmax = reference.random_softmax(options, len(WORDS))
+    return options, {**reference.random_datasets(options, 4, n_words), **softmax}
+
+
 def bytes_model(**changes: Any) -> tuple[dict, reference.Datasets]:
     """Options and datasets of a model that reads characters."""
-    options = tiny_options(**changes)
-    softmax = reference.random_softmax(options, len(WORDS))
-    return options, {**reference.random_datasets(options, 4), **softmax}
+    return _model(tiny_options(**changes))
 
 
 def word_model() -> tuple[dict, reference.Datasets]:
     """Of one that reads words alone, those that it predicts."""
-    options = {"lstm": tiny_options()["lstm"]}
-    softmax = reference.random_softmax(options, len(WORDS))
-    return options, {**reference.random_datasets(options, 4, n_words=len(WORDS)), **softmax}
+    return _model({"lstm": tiny_options()["lstm"]}, len(WORDS))
 
 
 def forward_model() -> tuple[dict, reference.Datasets]:
     """Of one that has no backward direction."""
-    options = {**tiny_options(), "bidirectional": False}
-    softmax = reference.random_softmax(options, len(WORDS))
-    return options, {**reference.random_datasets(options, 4), **softmax}
+    return _model({**tiny_options(), "bidirectional": False})
 
 
 MODELS = {"bytes": bytes_model, "words": word_model, "forward": forward_model}

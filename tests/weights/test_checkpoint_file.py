@@ -7,13 +7,11 @@ import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
-import h5py
 import numpy as np
 import pytest
 
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
-from spacy_elmo.weights.checkpoint_file import hdf5_name
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe
 
@@ -48,28 +46,15 @@ def variables(data):
     return {**names, **slots, "global_step": np.array(3, dtype="int64")}
 
 
-def arrays_of(path):
-    names: list[str] = []
-    with h5py.File(path) as file:
-        file.visit(names.append)
-        return {name: file[name][()] for name in names if isinstance(file[name], h5py.Dataset)}
-
-
-class Reader:
-    def __init__(self, arrays):
-        self.arrays = arrays
-
-    def get_variable_to_shape_map(self):
-        return {name: list(values.shape) for name, values in self.arrays.items()}
-
-    def get_variable_to_dtype_map(self):
-        return {
-            name: SimpleNamespace(is_floating=values.dtype.kind == "f")
-            for name, values in self.arrays.items()
-        }
-
-    def get_tensor(self, name):
-        return self.arrays[name]
+def reader(arrays):
+    kinds = {name: values.dtype.kind for name, values in arrays.items()}
+    types = {name: SimpleNamespace(is_floating=kind == "f") for name, kind in kinds.items()}
+    shapes = {name: list(values.shape) for name, values in arrays.items()}
+    return SimpleNamespace(
+        get_variable_to_shape_map=lambda: shapes,
+        get_variable_to_dtype_map=lambda: types,
+        get_tensor=arrays.__getitem__,
+    )
 
 
 @pytest.fixture
@@ -80,7 +65,7 @@ def tensorflow(monkeypatch):
     def load_checkpoint(prefix):
         if prefix not in checkpoints:
             raise RuntimeError(f"Unable to open table file {prefix}\nand more")
-        return Reader(checkpoints[prefix])
+        return reader(checkpoints[prefix])
 
     module = ModuleType("tensorflow")
     module.__spec__ = ModuleSpec("tensorflow", None)
@@ -89,9 +74,11 @@ def tensorflow(monkeypatch):
     return checkpoints
 
 
-def put(folder, data, tensorflow=None, number=12):
+def put(folder, data, tensorflow=None, options=None, number=12):
     """RETURNS: The prefix of the checkpoint."""
     folder.mkdir(exist_ok=True)
+    if options is not None:
+        (folder / "options.json").write_text(json.dumps(options))
     prefix = folder / f"model.ckpt-{number}"
     for ending in (".index", ".meta", ".data-00000-of-00001"):
         prefix.with_name(prefix.name + ending).write_bytes(b"")
@@ -102,7 +89,7 @@ def put(folder, data, tensorflow=None, number=12):
 
 @pytest.mark.parametrize("name", ["plain", "skip"])
 def test_as_its_dump(tmp_path, tensorflow, name):
-    prefix = put(tmp_path / "m", arrays_of(BILM_TF / name / "weights.hdf5"), tensorflow)
+    prefix = put(tmp_path / "m", reference.read_hdf5(BILM_TF / name / "weights.hdf5"), tensorflow)
     shutil.copy(BILM_TF / name / "options.json", tmp_path / "m")
     for path in (prefix, tmp_path / "m", prefix.with_name(f"{prefix.name}.index")):
         assert_same_vectors(path, BILM_TF / name)
@@ -113,44 +100,20 @@ def test_as_its_dump(tmp_path, tensorflow, name):
     assert_same_vectors(tmp_path / "weights.hdf5", BILM_TF / name)
 
 
-@pytest.mark.parametrize("kind", ["one direction", "one layer", "no projection"])
-def test_other_models(tmp_path, tensorflow, kind):
-    changes = {"one layer": {"n_layers": 1}, "no projection": {"projection_dim": 12}}
-    options = tiny_options(**changes.get(kind, {}))
-    if kind == "one direction":
-        options["bidirectional"] = False
+@pytest.mark.parametrize(
+    ("both", "changes", "names"),
+    [
+        (False, {}, ONE_DIRECTION),
+        (True, {"n_layers": 1}, [("MultiRNNCell/Cell0/", "")]),
+        (True, {"projection_dim": 12}, []),
+    ],
+)
+def test_other_models(tmp_path, tensorflow, both, changes, names):
+    options = {**tiny_options(**changes), "bidirectional": both}
     data = reference.random_datasets(options, seed=4)
-    dumped = data
-    if kind == "one direction":
-        dumped = renamed(data, ONE_DIRECTION)
-    elif kind == "one layer":
-        dumped = renamed(data, [("MultiRNNCell/Cell0/", "")])
-    prefix = put(tmp_path / "m", dumped, tensorflow)
-    (tmp_path / "m" / "options.json").write_text(json.dumps(options))
+    prefix = put(tmp_path / "m", renamed(data, names), tensorflow, options)
     expected, _ = reference.layers(options, data, SENTENCES)
     check_layers(read_weights(prefix).embed(SENTENCES)[0], expected)
-
-
-def test_names_of_variables():
-    """Those that bilm-tf's own tests and dump name."""
-    for theirs, ours in (
-        ("lm/char_embed", "char_embed"),
-        ("lm/CNN_high_0/W_carry", "CNN_high_0/W_carry"),
-        (
-            "lm/RNN_1/rnn/multi_rnn_cell/cell_1/lstm_cell/projection/kernel",
-            "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0",
-        ),
-        (
-            "lm/RNN_0/rnn/multi_rnn_cell/cell_0/lstm_cell/bias",
-            "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/B",
-        ),
-        ("lm/RNN_0/rnn/lstm_cell/kernel", "RNN_0/RNN/LSTMCell/W_0"),
-        (
-            "lm/rnn/multi_rnn_cell/cell_0/lstm_cell/kernel",
-            "rnn/MultiRNNCell/Cell0/LSTMCell/kernel",
-        ),
-    ):
-        assert hdf5_name(theirs) == ours
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
@@ -163,8 +126,7 @@ def test_softmax(tmp_path, tensorflow, is_shared):
     softmax = reference.random_softmax(options, len(WORDS))
     if is_shared:
         softmax.pop("softmax/W")
-    prefix = put(tmp_path / "m", {**data, **softmax}, tensorflow)
-    (tmp_path / "m" / "options.json").write_text(json.dumps(options))
+    prefix = put(tmp_path / "m", {**data, **softmax}, tensorflow, options)
     (tmp_path / "m" / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
     model = read_language_model(prefix)
     wanted = data["embedding"] if is_shared else softmax["softmax/W"]
@@ -175,12 +137,9 @@ def test_softmax(tmp_path, tensorflow, is_shared):
 
 
 def test_the_latest_of_a_folder(tmp_path, tensorflow):
-    options = tiny_options()
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "options.json").write_text(json.dumps(options))
     for number in (5, 10):
-        data = reference.random_datasets(options, seed=number)
-        put(tmp_path / "m", data, tensorflow, number)
+        data = reference.random_datasets(tiny_options(), seed=number)
+        put(tmp_path / "m", data, tensorflow, tiny_options(), number)
     check_refused(lambda: read_weights(tmp_path / "m"), "several checkpoints", "model.ckpt-10")
     note = (
         'model_checkpoint_path: "/home/somebody/run/model.ckpt-5"\nall_model_checkpoint_paths: "x"'
@@ -205,16 +164,16 @@ def test_without_tensorflow(tmp_path, monkeypatch):
 
 
 def test_broken(tmp_path, tensorflow):
-    options = tiny_options()
-    data = reference.random_datasets(options)
-    prefix = put(tmp_path / "m", data)
-    (tmp_path / "m" / "options.json").write_text(json.dumps(options))
+    data = reference.random_datasets(tiny_options())
+    prefix = put(tmp_path / "m", data, options=tiny_options())
     refused = check_refused(lambda: read_weights(prefix), "TensorFlow cannot read", "table file")
     assert "\n" not in refused
-    tensorflow[str(prefix)] = {"global_step": np.array(1)}
-    check_refused(lambda: read_weights(prefix), prefix, "not a checkpoint of bilm-tf")
     less = {name: values for name, values in variables(data).items() if "CNN_proj" not in name}
-    tensorflow[str(prefix)] = less
-    check_refused(lambda: read_weights(prefix), "variable 'CNN_proj/W_proj' is missing")
-    tensorflow[str(prefix)] = {**variables(data), "lm/char_embed": np.zeros((261, 4), "int32")}
-    check_refused(lambda: read_weights(prefix), "variable 'lm/char_embed' does not contain floats")
+    whole = {**variables(data), "lm/char_embed": np.zeros((261, 4), "int32")}
+    for arrays, message in (
+        ({"global_step": np.array(1)}, f"{prefix}: not a checkpoint of bilm-tf"),
+        (less, "variable 'CNN_proj/W_proj' is missing"),
+        (whole, "variable 'lm/char_embed' does not contain floats"),
+    ):
+        tensorflow[str(prefix)] = arrays
+        check_refused(lambda: read_weights(prefix), message)

@@ -2,10 +2,9 @@ import errno
 import json
 import os
 import shutil
-import struct
 from contextlib import suppress
+from itertools import product
 
-import h5py
 import numpy as np
 import pytest
 import spacy
@@ -19,6 +18,7 @@ from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.safetensors_file import softmax_of
 
+from helpers import reference
 from helpers.conversions import (
     PROVENANCE,
     TARGETS,
@@ -28,7 +28,9 @@ from helpers.conversions import (
     write_source,
 )
 from helpers.models import tiny_bilm, tiny_module, tiny_options
+from helpers.mutations import split_safetensors
 from helpers.prepared import content
+from helpers.runs import assert_same_arrays
 
 pytestmark = pytest.mark.pipelines
 
@@ -38,37 +40,38 @@ def source(tmp_path):
     return write_source(tmp_path / "source" / "model-best")
 
 
-@pytest.mark.parametrize("first", TARGETS)
-@pytest.mark.parametrize("second", TARGETS)
-def test_every_format_and_back(tmp_path, source, first, second):
-    one, two = tmp_path / "one" / TARGETS[first], tmp_path / "two" / TARGETS[second]
-    keep = "safetensors" not in (first, second)
-    for start, target in ((source, one), (one, two), (two, tmp_path / "back")):
-        _, lost = convert(start, target, keep_softmax=keep)
+def test_every_format_to_every_format(tmp_path, source):
+    """The way has each pair of two formats once, from a pipeline to a pipeline."""
+    way = """pipeline safetensors safetensors pipeline allennlp allennlp safetensors allennlp
+        pipeline"""
+    previous = source
+    for number, format in enumerate(way.split()):
+        target = tmp_path / str(number) / TARGETS[format]
+        _, lost = convert(previous, target)
         assert not lost
         assert_same_vectors(target, source)
-    assert read_weights(tmp_path / "back").provenance == {**PROVENANCE, "lang": "de"}
-    nlp = spacy.load(tmp_path / "back")
+        files = {
+            "allennlp": ["options.json", "vocab.txt"],
+            "safetensors": ["a.softmax.safetensors"],
+            "pipeline": [],
+        }[format]
+        assert sorted(path.name for path in target.parent.iterdir()) == sorted(
+            [target.name, *files]
+        )
+        previous = target
+    assert read_weights(previous).provenance == {**PROVENANCE, "lang": "de"}
+    nlp = spacy.load(previous)
     assert (nlp.lang, nlp.pipe_names, nlp.meta["performance"]) == ("de", ["elmo"], {"mean": 1.5})
-    files = [path.name for path in (tmp_path / "one").iterdir()]
-    if first == "allennlp":
-        assert sorted(files) == ["options.json", *(["vocab.txt"] * keep), "weights.hdf5"]
-    else:
-        assert files == [TARGETS[first]]
-    if keep:
-        back, model = read_language_model(tmp_path / "back"), read_language_model(source)
-        assert back.vocabulary.words == WORDS
-        for name, weight in model.softmax.arrays().items():
-            np.testing.assert_array_equal(back.softmax.arrays()[name], weight)
+    model, again = read_language_model(source), read_language_model(previous)
+    assert again.vocabulary.words == WORDS
+    assert_same_arrays(again.softmax.arrays(), model.softmax.arrays())
 
 
 def test_softmax_in_hdf5_is_bilm_tfs(tmp_path, source):
     convert(source, tmp_path / "elmo_tiny_weights.hdf5")
-    model = make_model()
-    with h5py.File(tmp_path / "elmo_tiny_weights.hdf5") as file:
-        for name, values in (("W", model.softmax.weight), ("b", model.softmax.bias)):
-            assert file[f"softmax/{name}"].dtype == np.float32
-            np.testing.assert_array_equal(file[f"softmax/{name}"], values.detach())
+    found, softmax = reference.read_hdf5(tmp_path / "elmo_tiny_weights.hdf5"), make_model().softmax
+    for name, values in (("softmax/W", softmax.weight), ("softmax/b", softmax.bias)):
+        assert_same_arrays({name: found[name]}, {name: values.detach().numpy()})
     vocabulary = (tmp_path / "elmo_tiny_vocab.txt").read_bytes()
     assert vocabulary == "".join(f"{word}\n" for word in WORDS).encode()
     options = json.loads((tmp_path / "elmo_tiny_options.json").read_text())
@@ -100,16 +103,18 @@ def test_half_precision(tmp_path, source, dtype, kind, rounded, target):
     target = tmp_path / target
     _, lost = convert(source, target, dtype=dtype, keep_softmax=False, allow_loss=True)
     file = target if target.is_file() else target / "elmo" / "model.safetensors"
-    data = file.read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + size])
+    header, _ = split_safetensors(file)
     assert {entry["dtype"] for name, entry in header.items() if name != "__metadata__"} == {kind}
-    got, expected = read_weights(target).arrays(), make_model().bilm.freeze().arrays()
+    bilm = read_weights(target)
+    got, expected = bilm.arrays(), make_model().bilm.freeze().arrays()
+    module = bilm.thaw()
     n_changed, largest = 0, 0.0
     for name, values in expected.items():
         assert got[name].dtype == ("float16" if dtype == "float16" else "float32")
         want = rounded(values)
         np.testing.assert_array_equal(got[name], want)
+        weight = module.get_parameter(name)
+        assert weight.dtype == torch.float32 and (weight.detach().numpy() == want).all()
         n_changed += int((want != values).sum())
         largest = max(largest, float(np.abs(want - values).max()))
     assert lost == [f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})"]
@@ -137,16 +142,34 @@ def test_weights_too_large_for_float16(tmp_path):
 # What is there already
 
 
-@pytest.mark.parametrize("format", TARGETS)
-def test_nothing_is_overwritten_unasked(tmp_path, source, format):
+@pytest.mark.parametrize(
+    ("format", "place"),
+    [
+        ("safetensors", (os, "fsync")),
+        ("allennlp", (os, "replace")),
+        ("pipeline", (Vocabulary, "to_disk")),
+    ],
+)
+def test_nothing_is_overwritten_unasked_or_in_part(tmp_path, source, monkeypatch, format, place):
+    """What fails leaves neither a half of the new, nor a change of the old."""
     target = tmp_path / "out" / TARGETS[format]
     safetensors_file.write(tiny_bilm(9), tmp_path / "other.safetensors")
     convert(tmp_path / "other.safetensors", target, lang="en")
     before = content(tmp_path / "out")
     with pytest.raises(ValueError, match="exists already.*`force=True`"):
-        convert(source, target, keep_softmax=False)
+        convert(source, target)
     assert content(tmp_path / "out") == before
-    convert(source, target, keep_softmax=False, force=True)
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*place, fail)
+        with pytest.raises(OSError, match="disk full"):
+            convert(source, target, force=True)
+    assert content(tmp_path / "out") == before
+    assert len(list((tmp_path / "out").iterdir())) == (2 if format == "allennlp" else 1)
+    convert(source, target, force=True)
     assert_same_vectors(target, source)
 
 
@@ -161,56 +184,39 @@ def test_files_beside_hdf5_are_not_overwritten_either(tmp_path, source, name):
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_a_folder_that_is_no_pipeline_is_never_replaced(tmp_path, source):
+def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
+    """A trained pipeline has other components, a folder may hold other files."""
     (tmp_path / "home").mkdir()
     convert(source, tmp_path / "home")  # empty
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "love.txt").touch()
-    with pytest.raises(ValueError, match="other files than a pipeline"):
-        convert(source, tmp_path / "letters", force=True)
+    convert(source, tmp_path / "home", force=True)
+    convert(source, tmp_path / "noted")
+    for name in ("noted", "letters"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "README.md").write_text("mine")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "trained")
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="is a file"):
-        convert(source, tmp_path / "file", force=True)
     (tmp_path / "a.safetensors").mkdir()
-    with pytest.raises(ValueError, match="is a folder"):
-        convert(source, tmp_path / "a.safetensors", force=True)
+    before = content(tmp_path)
+    for name, message in (
+        *((name, "other files than a pipeline") for name in ("noted", "letters", "trained")),
+        ("file", "is a file"),
+        ("a.safetensors", "is a folder"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} (contains )?{message}"):
+            convert(source, tmp_path / name, force=True)
+    assert content(tmp_path) == before
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 @pytest.mark.parametrize("format", ["pipeline", "manylangs"])
 def test_a_folder_does_not_replace_a_fifo(tmp_path, source, format):
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
+    os.mkfifo(tmp_path / "fifo")
     for force in (False, True):
         with pytest.raises(ValueError, match="fifo is a file. Give another name"):
-            convert(source, fifo, format=format, keep_softmax=False, force=force)
-        assert fifo.is_fifo()
-
-
-def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
-    """A trained pipeline has other components, a folder may hold other files."""
-    convert(source, tmp_path / "m")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    nlp.to_disk(tmp_path / "trained")
-    convert(source, tmp_path / "noted")
-    (tmp_path / "noted" / "README.md").write_text("mine")
-    for name in ("trained", "noted"):
-        before = content(tmp_path / name)
-        with pytest.raises(ValueError, match=f"{name} contains other files than a pipeline"):
-            convert(source, tmp_path / name, force=True)
-        assert content(tmp_path / name) == before
-    convert(source, tmp_path / "m", force=True)
-
-
-def test_neighbors_stay(tmp_path, source):
-    for name in ("m.old", "m.part", "x.safetensors.part", "x.hdf5.part"):
-        (tmp_path / name).mkdir()
-    before = {path.name for path in tmp_path.iterdir()}
-    for name in ("m", "x.safetensors", "x.hdf5"):
-        convert(source, tmp_path / name, allow_loss=True)
-        convert(source, tmp_path / name, allow_loss=True, force=True)
-    assert before < {path.name for path in tmp_path.iterdir()}
+            convert(source, tmp_path / "fifo", format=format, keep_softmax=False, force=force)
+        assert (tmp_path / "fifo").is_fifo()
 
 
 @pytest.mark.parametrize("name", ["x.safetensors", "x.hdf5"])
@@ -233,29 +239,6 @@ def test_in_place(tmp_path, source):
     for name, weight in before.items():
         np.testing.assert_array_equal(after[name], bfloat16(weight))
     assert read_language_model(source).vocabulary.words == WORDS
-
-
-@pytest.mark.parametrize("format", TARGETS)
-def test_what_fails_leaves_nothing(tmp_path, source, format, monkeypatch):
-    """Neither a half of the new, nor a change of the old."""
-    target = tmp_path / "out" / TARGETS[format]
-    safetensors_file.write(tiny_bilm(9), tmp_path / "other.safetensors")
-    convert(tmp_path / "other.safetensors", target, lang="en")
-    before = content(tmp_path / "out")
-
-    def fail(*_, **__):
-        raise OSError(errno.ENOSPC, "disk full")
-
-    place = {
-        "safetensors": (os, "fsync"),
-        "allennlp": (os, "replace"),
-        "pipeline": (Vocabulary, "to_disk"),
-    }[format]
-    monkeypatch.setattr(*place, fail)
-    with pytest.raises(OSError, match="disk full"):
-        convert(source, target, keep_softmax=format != "safetensors", force=True)
-    assert content(tmp_path / "out") == before
-    assert len(list((tmp_path / "out").iterdir())) == (2 if format == "allennlp" else 1)
 
 
 # Names that say no format
@@ -287,36 +270,32 @@ def test_folders_with_dots(tmp_path, source):
         assert_same_vectors(tmp_path / name, source)
 
 
-@pytest.mark.parametrize("call", ["replace", "fsync", "unlink"])
-@pytest.mark.parametrize("at", range(4))
-def test_no_model_stands_beside_the_softmax_of_another(tmp_path, monkeypatch, call, at):
+def test_no_model_stands_beside_the_softmax_of_another(tmp_path, monkeypatch):
     """Wherever writing over a model ends: what a kill leaves can be read as one of the two."""
-    sources = [tmp_path / name / "model-best" for name in ("old", "new")]
+    sources = [tmp_path / name for name in ("old", "new")]
     for seed, folder in enumerate(sources):
-        folder.parent.mkdir()
         save_model(make_model(seed), folder, lang="de", provenance=PROVENANCE)
-    target = tmp_path / "a.safetensors"
-    convert(sources[0], target)
-    original, calls = getattr(os, call), []
-
-    def end(*args):
-        calls.append(args)
-        if len(calls) > at:
-            raise KeyboardInterrupt
-        original(*args)
-
-    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        patch.setattr(os, call, end)
-        convert(sources[1], target, force=True)
     models = [read_language_model(source) for source in sources]
-    name, weight = next(iter(read_weights(target).arrays().items()))
-    found = [np.array_equal(model.bilm.arrays()[name], weight) for model in models]
-    assert sorted(found) == [False, True]
-    kept = softmax_of(target)
-    if kept.is_file():
-        wanted = models[found.index(True)].softmax.arrays()
-        for name, weight in read_language_model(target).softmax.arrays().items():
-            np.testing.assert_array_equal(weight, wanted[name])
-    if len(calls) <= at:  # nothing ended
-        assert found == [False, True]
-        assert kept.is_file()
+    for call, at in product(("replace", "fsync", "unlink"), range(4)):
+        target = tmp_path / f"{call} {at}.safetensors"
+        convert(sources[0], target)
+        original, calls = getattr(os, call), []
+
+        def end(*args, calls=calls, at=at, original=original):
+            calls.append(args)
+            if len(calls) > at:
+                raise KeyboardInterrupt
+            original(*args)
+
+        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+            patch.setattr(os, call, end)
+            convert(sources[1], target, force=True)
+        name, weight = next(iter(read_weights(target).arrays().items()))
+        found = [np.array_equal(model.bilm.arrays()[name], weight) for model in models]
+        assert sorted(found) == [False, True], target
+        kept = softmax_of(target).is_file()
+        if kept:
+            wanted = models[found.index(True)].softmax.arrays()
+            assert_same_arrays(read_language_model(target).softmax.arrays(), wanted)
+        if len(calls) <= at:  # nothing ended
+            assert found == [False, True] and kept

@@ -1,29 +1,26 @@
 """What a conversion would lose, and what it keeps beside the weights."""
 
-import shutil
-
 import h5py
 import numpy as np
 import pytest
 import spacy
-import srsly
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import save
 
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.model import save_model
-from spacy_elmo.weights import read_weights, safetensors_file
+from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import LossError, convert
-from spacy_elmo.weights.formats import read_bundle
-from spacy_elmo.weights.manylangs import ManyLangs
-from spacy_elmo.weights.named import NAMED, NamedModel
-from spacy_elmo.weights.published_file import PublishedFile
+from spacy_elmo.weights.formats import describe, read_bundle
+from spacy_elmo.weights.named import NAMED
 
 from helpers import reference
-from helpers.components import ner
-from helpers.conversions import assert_same_vectors, make_model, write_source
-from helpers.models import check_refused, tiny_bilm, tiny_options, write_allennlp
+from helpers.conversions import WORDS, assert_same_vectors, make_model, write_source, write_zip
+from helpers.models import tiny_options, write_tiny
+from helpers.prepared import content
+from helpers.reference_manylangs import write_random
+from helpers.runs import assert_same_arrays
 
 
 @pytest.fixture
@@ -44,15 +41,7 @@ def stops(message, source, target, **settings):
 
 
 def same_softmax(model, other):
-    ours, theirs = model.softmax.arrays(), other.softmax.arrays()
-    assert ours.keys() == theirs.keys()
-    for name, weight in ours.items():
-        np.testing.assert_array_equal(weight, theirs[name])
-
-
-def test_softmax_has_no_room_in_manylangs(source):
-    lost = ManyLangs.losses(read_bundle(source), "float32")
-    assert lost[0].startswith("the softmax and its vocabulary of 6 words")
+    assert_same_arrays(model.softmax.arrays(), other.softmax.arrays())
 
 
 @pytest.mark.parametrize("kind", [LanguageModelSoftmax, AdaptiveSoftmax])
@@ -64,8 +53,6 @@ def test_softmax_beside_safetensors(tmp_path, kind):
     before, after = read_language_model(tmp_path / "x"), read_language_model(tmp_path / "y")
     assert after.vocabulary.words == before.vocabulary.words
     same_softmax(after, before)
-    with pytest.raises(ValueError, match=r"a.safetensors exists already"):
-        convert(tmp_path / "x", target)
     convert(tmp_path / "x", target, dtype="float16", allow_loss=True, force=True)
     rounded = read_language_model(target).softmax.arrays()
     for name, weight in before.softmax.arrays().items():
@@ -81,7 +68,7 @@ def test_softmax_beside_safetensors_that_is_broken(tmp_path, source):
     target, beside = tmp_path / "a.safetensors", tmp_path / "a.softmax.safetensors"
     convert(source, target)
     whole = beside.read_bytes()
-    for content, message in (
+    for data, message in (
         (whole[:-3], r"a.softmax.safetensors: "),
         (save({"weight": torch.zeros(2)}), "tensor 'words' is missing"),
         (whole.replace("ï".encode(), b"\xff\xff"), "not UTF-8"),
@@ -90,7 +77,7 @@ def test_softmax_beside_safetensors_that_is_broken(tmp_path, source):
             "According to the 5 words of a.softmax.safetensors",
         ),
     ):
-        beside.write_bytes(content)
+        beside.write_bytes(data)
         with pytest.raises(ValueError, match=message):
             read_language_model(target)
         read_weights(target)  # which asks for no softmax
@@ -101,81 +88,47 @@ def test_adaptive_softmax_has_no_room_in_hdf5(tmp_path):
     stops("the adaptive softmax", tmp_path / "x", tmp_path / "weights.hdf5")
     assert not (tmp_path / "vocab.txt").exists()
     convert(tmp_path / "x", tmp_path / "y")
-    same, model = read_language_model(tmp_path / "y"), read_language_model(tmp_path / "x")
-    same_softmax(same, model)
+    same_softmax(read_language_model(tmp_path / "y"), read_language_model(tmp_path / "x"))
 
 
-def test_softmax_without_vocabulary(tmp_path, source):
+def test_softmax_without_vocabulary_and_datasets_that_nobody_knows(tmp_path, source):
     convert(source, tmp_path / "weights.hdf5")
     (tmp_path / "vocab.txt").unlink()
     stops("softmax, because its vocab.txt is missing", tmp_path / "weights.hdf5", tmp_path / "a")
+    with h5py.File(tmp_path / "weights.hdf5", "a") as file:
+        del file["softmax"]
+        file["notes/x"] = np.zeros(2)
+    stops(r"do not belong to a biLM \(notes/x\)", tmp_path / "weights.hdf5", tmp_path / "b")
 
 
-def test_datasets_that_nobody_knows(tmp_path):
-    datasets = {**reference.random_datasets(tiny_options()), "notes/x": np.zeros(2)}
-    source = reference.write_hdf5(tmp_path, tiny_options(), datasets)
-    stops(r"do not belong to a biLM \(notes/x\)", source, tmp_path / "a.safetensors")
-
-
-def test_other_components_settings_and_names(tmp_path, tiny_weights):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "mix": "average", "cache": 5})
-    nlp.to_disk(tmp_path / "settings")
-    stops(
-        r"settings of the pipe 'elmo' \(mix, cache\)",
-        tmp_path / "settings",
-        tmp_path / "a.safetensors",
-    )
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", name="lm", config={"weights": str(tiny_weights)})
+def add_components(nlp):
     nlp.add_pipe("sentencizer")
-    nlp.add_pipe("ner", config=ner({"@architectures": "spacy.HashEmbedCNN.v2", **CNN}))
-    nlp.to_disk(tmp_path / "others")
-    stops(
-        r"the other components \(sentencizer, ner\)",
-        tmp_path / "others",
-        tmp_path / "b.safetensors",
-    )
-    nlp = spacy.blank("en", meta={"name": "mine", "license": "MIT"})
-    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
-    nlp.to_disk(tmp_path / "named")
-    stops(r"meta.json \(name, license\)", tmp_path / "named", tmp_path / "c")
+    nlp.add_pipe("tok2vec")
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "message"),
+    [
+        ({"mix": "average", "cache": 5}, None, r"settings of the pipe 'lm' \(mix, cache\)"),
+        ({}, add_components, r"the other components \(sentencizer, tok2vec\)"),
+        (
+            {},
+            lambda nlp: nlp.meta.update(name="mine", license="MIT"),
+            r"meta.json \(name, license\)",
+        ),
+        ({}, lambda nlp: nlp.vocab.set_vector("bank", np.ones(3, "float32")), "static vectors"),
+    ],
+)
+def test_what_else_a_pipeline_has(tmp_path, tiny_weights, settings, change, message):
+    """Other components are not even loaded."""
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
-    nlp.vocab.set_vector("bank", np.ones(3, dtype="float32"))
-    nlp.to_disk(tmp_path / "vectors")
-    stops("static vectors", tmp_path / "vectors", tmp_path / "d")
-    for name in ("a.safetensors", "b.safetensors", "c", "d"):
-        assert_same_vectors(tmp_path / name, tiny_weights)
-
-
-CNN = {
-    "width": 8,
-    "depth": 1,
-    "embed_size": 50,
-    "window_size": 1,
-    "maxout_pieces": 2,
-    "subword_features": False,
-    "pretrained_vectors": None,
-}
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "3", '{"vectors": 3}'])
-def test_broken_meta(tmp_path, source, content):
-    (source / "meta.json").write_text(content)
-    with pytest.raises(ValueError, match=r"meta\.json(: not| is no)"):
-        convert(source, tmp_path / "weights.hdf5")
-
-
-def test_no_other_component_is_loaded(tmp_path, tiny_weights):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
-    nlp.add_pipe("ner", config=ner({"@architectures": "spacy.HashEmbedCNN.v2", **CNN}))
+    nlp.add_pipe("elmo", name="lm", config={"weights": str(tiny_weights), **settings})
+    if change:
+        change(nlp)
     nlp.to_disk(tmp_path / "p")
-    (tmp_path / "p" / "ner" / "model").write_bytes(b"broken")
-    with pytest.raises(Exception, match=r".+"):
-        spacy.load(tmp_path / "p")
-    convert(tmp_path / "p", tmp_path / "a.safetensors", allow_loss=True)
+    if change is add_components:
+        (tmp_path / "p" / "tok2vec" / "model").write_bytes(b"broken")
+    stops(message, tmp_path / "p", tmp_path / "a.safetensors")
     assert_same_vectors(tmp_path / "a.safetensors", tiny_weights)
 
 
@@ -191,23 +144,6 @@ def test_a_pipeline_needs_a_language(tmp_path, tiny_weights):
     assert spacy.load(tmp_path / "a").lang == "fi"
     convert(tmp_path / "a", tmp_path / "b", lang="sv")
     assert spacy.load(tmp_path / "b").lang == "sv"
-
-
-def test_named_model_knows_where_it_is_from(tmp_path, tiny_weights, monkeypatch):
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    url = "https://example.org/weights.hdf5"
-    files = tuple(PublishedFile(url.replace("weights.hdf5", n)) for n in ("options.json",)) + (
-        PublishedFile(url),
-    )
-    model = NamedModel("tiny", "allennlp", "fi", "CC0-1.0", files)
-    monkeypatch.setitem(NAMED, "tiny", model)
-    shutil.copytree(tiny_weights.parent, model.path.parent)
-    convert("tiny", tmp_path / "a")
-    provenance = read_weights(tmp_path / "a").provenance
-    assert (provenance["name"], provenance["licence"]) == ("tiny", "CC0-1.0")
-    assert provenance["urls"][-1] == url
-    assert spacy.load(tmp_path / "a").lang == "fi"
 
 
 def test_provenance_is_patched(tmp_path, source):
@@ -228,41 +164,86 @@ def test_long_provenance_in_hdf5(tmp_path, source):
     assert read_bundle(tmp_path / "weights.hdf5").provenance["attribution"] == text
 
 
-def test_provenance_that_is_no_object(tmp_path):
-    bilm = tiny_bilm().replace(provenance=["x"])
-    safetensors_file.write(bilm, tmp_path / "a.safetensors")
-    with pytest.raises(ValueError, match="provenance is not a JSON object"):
-        read_bundle(tmp_path / "a.safetensors")
-    write_allennlp(tiny_bilm(), tmp_path / "x")
-    with h5py.File(tmp_path / "x" / "weights.hdf5", "a") as file:
-        file.attrs["spacy_elmo_provenance"] = srsly.json_dumps(["x"])
-    with pytest.raises(ValueError, match="provenance is not a JSON object"):
-        read_bundle(tmp_path / "x")
-
-
 @pytest.mark.parametrize(
-    ("provenance", "message"),
-    [
-        ('{"lang": ["de"]}', "'lang' in its provenance"),
-        ('{"lang": {"de": 1}}', "'lang' in its provenance"),
-        ('{"lang": 5}', "'lang' in its provenance"),
-        ('{"source": "\\udc80"}', "provenance is not UTF-8"),
-        ('{"lang": "\\ud800"}', "provenance is not UTF-8"),
-        ('{"mean": NaN}', "provenance is not valid JSON"),
-    ],
+    "provenance",
+    [{"lang": ["de"]}, {"lang": {"de": 1}}, {"lang": 5}, {"source": "\udc80"}, {"lang": "\ud800"}],
 )
-def test_provenance_that_no_file_can_store(tmp_path, source, provenance, message):
-    write_allennlp(tiny_bilm(), tmp_path / "x")
-    with h5py.File(tmp_path / "x" / "weights.hdf5", "a") as file:
-        file.attrs["spacy_elmo_provenance"] = provenance
-    check_refused(lambda: read_bundle(tmp_path / "x"), "weights.hdf5", message)
-    data = safetensors_file.to_bytes(tiny_bilm())
-    metadata = {**safetensors_file._metadata(data), "provenance": provenance}
-    (tmp_path / "a.safetensors").write_bytes(save(load(data), metadata=metadata))
-    check_refused(lambda: read_bundle(tmp_path / "a.safetensors"), "a.safetensors", message)
+def test_provenance_that_no_file_can_store(tmp_path, source, provenance):
     for name in ("b.safetensors", "b.hdf5", "b"):
-        if "NaN" not in provenance:
-            changes = srsly.json_loads(provenance)
-            with pytest.raises(ValueError, match="provenance"):
-                convert(source, tmp_path / name, provenance=changes)
-            assert not (tmp_path / name).exists()
+        with pytest.raises(ValueError, match="provenance"):
+            convert(source, tmp_path / name, provenance=provenance)
+        assert not (tmp_path / name).exists()
+
+
+# Other token encoders, and archives
+
+
+def test_manylangs_has_no_room_in_hdf5(tmp_path):
+    folder, target = write_random(tmp_path / "fi.model"), tmp_path / "out" / "weights.hdf5"
+    for force in (False, True):
+        with pytest.raises(ValueError, match="cannot store the token encoder 'manylangs'"):
+            convert(folder, target, allow_loss=True, force=force)
+        assert not (tmp_path / "out").exists()
+
+
+def test_named_manylangs(tmp_path, monkeypatch):
+    """A model with a name knows where it is from."""
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    folder, model = write_random(tmp_path / "fi.model"), NAMED["manylangs-fi"]
+    model.path.parent.mkdir(parents=True)
+    write_zip(model.path, content(folder))
+    told = describe(model.path)
+    assert (told["format"], told["checksum"]) == ("manylangs", read_weights(folder).checksum())
+    assert [file["name"] for file in told["files"]] == [model.path.name]
+    convert("manylangs-fi", tmp_path / "fi")
+    assert_same_vectors(tmp_path / "fi", folder)
+    nlp, provenance = spacy.load(tmp_path / "fi"), read_weights(tmp_path / "fi").provenance
+    assert (nlp.lang, nlp("The cat")[0].vector.shape) == ("fi", (12,))
+    assert (provenance["name"], provenance["licence"]) == ("manylangs-fi", "MIT")
+    assert provenance["urls"] == [model.files[0].url]
+
+
+def test_words_that_are_read_and_words_that_are_predicted(tmp_path):
+    """One vocab.txt can hold them if they are the same."""
+    options = {"lstm": tiny_options()["lstm"]}
+    source = reference.write_random(tmp_path / "source", options, words=WORDS)
+    with h5py.File(source, "a") as file:
+        file["softmax/W"] = file["embedding"][()]
+        file["softmax/b"] = file["embedding"][:, 0]
+    _, lost = convert(source, tmp_path / "same" / "weights.hdf5")
+    assert not lost
+    convert(source, tmp_path / "p", lang="en")
+    assert read_language_model(tmp_path / "p").vocabulary.words == WORDS
+    vocabulary = tmp_path / "p" / "vocab.txt"
+    vocabulary.write_text("\n".join([*WORDS[:3], *WORDS[:2:-1]]) + "\n", "utf8")
+    with pytest.raises(ValueError, match="words that the model reads differ"):
+        convert(tmp_path / "p", tmp_path / "other" / "weights.hdf5")
+    assert not (tmp_path / "other").exists()
+    convert(tmp_path / "p", tmp_path / "other" / "weights.hdf5", keep_softmax=False)
+    assert_same_vectors(tmp_path / "other" / "weights.hdf5", source)
+
+
+def test_archive_of_allennlp_with_its_softmax(tmp_path):
+    source = write_source(tmp_path / "x" / "model")
+    convert(source, tmp_path / "y" / "weights.hdf5")
+    archive = write_zip(tmp_path / "y.zip", content(tmp_path / "y"))
+    _, lost = convert(archive, tmp_path / "back")
+    assert not lost
+    assert_same_vectors(tmp_path / "back", source)
+    assert read_language_model(tmp_path / "back").vocabulary.words == WORDS
+    assert spacy.load(tmp_path / "back").lang == "de"
+    told = describe(archive)
+    assert (told["format"], told["softmax"]) == ("allennlp", {"kind": "full", "words": 6})
+    convert(archive, tmp_path / "a.safetensors")
+    assert read_language_model(tmp_path / "a.safetensors").vocabulary.words == WORDS
+
+
+def test_what_is_lost_is_said_in_short(tmp_path):
+    path = write_tiny(tmp_path)
+    with h5py.File(path, "a") as file:
+        for i in range(300):
+            file[f"more/{'x' * 500}{i:03d}"] = np.zeros(1)
+    with pytest.raises(LossError, match="datasets that do not belong .*, 295 others") as error:
+        convert(path, tmp_path / "b.safetensors")
+    assert len(str(error.value)) < 1500

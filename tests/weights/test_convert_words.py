@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.softmax import LanguageModelSoftmax, freeze
+from spacy_elmo.bilm.softmax import freeze
 from spacy_elmo.frozen.config import NO_CHARACTERS
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.safetensors_file import SafetensorsFile
 
-from helpers.conversions import assert_same_vectors
+from helpers.conversions import assert_same_vectors, make_model
 from helpers.models import check_refused, tiny_bilm
 
 MARKS = ["<S>", "</S>", "<UNK>"]
@@ -35,30 +35,25 @@ def read_as_bilm_tf(path):
     return words
 
 
-def reads_words(words, config=None):
+def reads_words(words, **sizes):
     """A model that reads these words, with random weights."""
-    sizes = {"n_words": len(words), "word_embed_dim": 5}
-    config = replace(config or tiny_bilm().config, **sizes)
+    sizes = {"n_words": len(words), "word_embed_dim": 5, **sizes}
+    bilm = BiLM(replace(tiny_bilm().config, **sizes), Vocabularies(words=InputVocabulary(words)))
     torch.manual_seed(0)
-    bilm = BiLM(config, Vocabularies(words=InputVocabulary(words)))
     for parameter in bilm.parameters():
         torch.nn.init.normal_(parameter)
     return bilm.freeze()
 
 
 def words_alone(words):
-    sizes = {"n_words": 1, "word_embed_dim": 5}
-    return reads_words(words, replace(tiny_bilm().config, **NO_CHARACTERS, **sizes))
+    return reads_words(words, **NO_CHARACTERS)
 
 
 def write_model(folder, words, kind):
     """RETURNS (Path): A model that reads, predicts, or reads and predicts these words."""
     bilm = tiny_bilm() if kind == "predicted" else words_alone(words)
-    torch.manual_seed(1)
-    softmax = LanguageModelSoftmax(n_words=len(words), width=5)
-    for parameter in softmax.parameters():
-        torch.nn.init.normal_(parameter)
-    prediction = None if kind == "read" else (freeze(softmax), Vocabulary(words))
+    model = make_model(words=words)
+    prediction = None if kind == "read" else (freeze(model.softmax), model.vocabulary)
     folder.mkdir()
     SafetensorsFile.write(ModelBundle(bilm, prediction, "en"), folder / "x.safetensors")
     return folder / "x.safetensors"
@@ -125,9 +120,3 @@ def test_ready_made_vectors_beside_characters(tmp_path):
     assert not (tmp_path / "weights.hdf5").exists()
     convert(source, tmp_path / "b.safetensors")
     assert_same_vectors(tmp_path / "b.safetensors", source)
-
-
-def test_words_of_a_softmax_have_no_line_break():
-    """Its vocabulary has a word a line wherever it is kept."""
-    with pytest.raises(ValueError, match=r"line break: 'a\\nb'"):
-        Vocabulary([*MARKS, "the", "a\nb"])

@@ -6,7 +6,6 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.language_model.frozen import FrozenLanguageModel
-from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.cove import WordVectors, read_cove
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes, write
 
@@ -90,18 +89,10 @@ def test_gradients_are_those_of_pytorch(lstm, file, vectors):
         torch.testing.assert_close(got, torch.cat([i, j, f, o]), atol=1e-5, rtol=0)
 
 
-def test_saved_and_read_again(file, vectors, tmp_path):
-    bilm = read_cove(file, vectors)
-    again = from_bytes(to_bytes(bilm))
-    assert again.checksum() == bilm.checksum()
-    write(bilm, tmp_path / "cove.safetensors")
-    read = read_weights(tmp_path / "cove.safetensors")
-    for got, wanted in zip(read.embed(SENTENCES)[0], bilm.embed(SENTENCES)[0]):
-        np.testing.assert_array_equal(got, wanted)
-
-
 def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
-    write(read_cove(file, vectors), tmp_path / "cove.safetensors")
+    bilm = read_cove(file, vectors)
+    assert from_bytes(to_bytes(bilm)).checksum() == bilm.checksum()
+    write(bilm, tmp_path / "cove.safetensors")
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": str(tmp_path / "cove.safetensors"), "mix": "top"})
     doc = nlp("the cat sat")

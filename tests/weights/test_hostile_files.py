@@ -1,8 +1,10 @@
-"""Files that want more than to be read. Thousands of others: `make fuzz`."""
+"""Archives, special files, pickles and HDF5 files that want more than to be read. Thousands of
+others: `make fuzz`."""
 
+import json
+import os
 import pickle
 import re
-import shutil
 import zipfile
 
 import h5py
@@ -10,31 +12,147 @@ import pytest
 import torch
 
 from spacy_elmo.weights import read_weights
+from spacy_elmo.weights.archives import MAX_ENTRIES, opened_path, read_bytes
+from spacy_elmo.weights.readers import make_allennlp_reader
 from spacy_elmo.weights.state_dict_file import read_state_dict
 
 from helpers import reference, reference_manylangs
-from helpers.models import check_refused, tiny_options
+from helpers.commands import run_python
+from helpers.conversions import assert_same_vectors, write_zip
+from helpers.models import check_refused, tiny_options, write_tiny
+from helpers.prepared import content
 
-
-@pytest.fixture
-def folder(tmp_path):
-    """A model of ELMoForManyLangs."""
-    sizes = reference_manylangs.sizes_of()
-    tensors = reference_manylangs.random_tensors(sizes)
-    return reference_manylangs.write_folder(tmp_path / "some.model", sizes, tensors)
-
-
-def write(folder, options, data, **changes):
-    """Changes that are None take a dataset away."""
-    kept = {name: values for name, values in {**data, **changes}.items() if values is not None}
-    return reference.write_hdf5(folder, options, kept)
+WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
+NAMES = [
+    *("//a", "/a", "a//b", "../a", "a/../b", "./a"),
+    "a/" * 40 + "b",
+    "x/" * 30_000 + "y",
+]
+# In a process of its own, which can be ended: some of these were read without end.
+SCRIPT = """
+import sys
+from spacy_elmo.weights import read_weights
+for path in sys.argv[1:]:
+    try:
+        read_weights(path)
+    except ValueError as error:
+        print(error)
+"""
 
 
 def fails(path, *parts):
     return check_refused(lambda: read_weights(path), *parts)
 
 
-# Pickles and archives
+def errors_of(paths):
+    """What reading each of them says, a line each."""
+    found = run_python("-c", SCRIPT, *paths).splitlines()
+    assert len(found) == len(paths)
+    return found
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("inside", ["", "193/"])
+@pytest.mark.parametrize("kind", ["words of bilm-tf", "ELMoForManyLangs"])
+def test_zip_archive(tmp_path, kind, inside, packing):
+    """As NLPL's repository packs models."""
+    if kind == "ELMoForManyLangs":
+        source = reference_manylangs.write_random(tmp_path / "m")
+    else:
+        options = {"lstm": tiny_options()["lstm"]}
+        source = reference.write_random(tmp_path / "m", options, words=WORDS)
+    files = {inside + name: data for name, data in content(tmp_path / "m").items()}
+    more = {f"{inside}README": b"meta.json is missing", "__MACOSX/x": b""}
+    path = write_zip(tmp_path / "193.zip", {**files, **more}, packing)
+    assert_same_vectors(path, source)
+    if kind != "ELMoForManyLangs":
+        assert make_allennlp_reader(path)().provenance == {"source": "weights.hdf5"}
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["193.zip", "m"]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"weights.hdf5": b""}, "/weights.hdf5: the options file is missing"),
+        (
+            {"weights.hdf5": b"", "options.json": json.dumps(tiny_options()).encode()},
+            "/weights.hdf5: not a readable HDF5 file",
+        ),
+        ({"notes.txt": b""}, "not a model that spacy-elmo can read"),
+        ({}, "not a model that spacy-elmo can read"),
+    ],
+)
+def test_zip_archive_that_holds_no_model(tmp_path, files, message):
+    path = write_zip(tmp_path / "a.zip", files)
+    fails(path, path, message)
+
+
+def test_zip_archives_that_are_traps(tmp_path):
+    place = tmp_path / "a.zip"
+    place.write_bytes(b"PK\x03\x04 nothing")
+    fails(place, place, "not a readable zip archive")
+    files = content(reference_manylangs.write_random(tmp_path / "m"))
+    whole = write_zip(place, files, zipfile.ZIP_DEFLATED).read_bytes()
+    with zipfile.ZipFile(place) as archive:
+        start = archive.getinfo("encoder.pkl").header_offset + 100
+    place.write_bytes(whole[:start] + bytes([whole[start] ^ 1]) + whole[start + 1 :])
+    message = fails(place, "a.zip/encoder.pkl")
+    assert re.search("CRC|decompress", message)
+    del files["token_embedder.pkl"]
+    for packing, named in (
+        (zipfile.ZIP_DEFLATED, "claims to contain 30,000,000 bytes"),
+        (zipfile.ZIP_LZMA, "not supported"),
+    ):
+        write_zip(place, files)
+        with zipfile.ZipFile(place, "a") as archive:
+            archive.writestr("token_embedder.pkl", bytes(30_000_000), packing)
+        fails(place, "a.zip/token_embedder.pkl", named)
+
+
+def test_names_that_no_model_has(tmp_path):
+    paths = [
+        write_zip(tmp_path / f"{i}.zip", {"options.json": b"", name: b""})
+        for i, name in enumerate(NAMES)
+    ]
+    for path, message in zip(paths, errors_of(paths)):
+        assert message.startswith(f"{path}: the entry ")
+        assert len(message) < len(str(path)) + 200
+
+
+def test_too_many_entries(tmp_path):
+    path = write_zip(tmp_path / "a.zip", {str(i): b"" for i in range(MAX_ENTRIES + 1)})
+    fails(path, "a.zip: 10,001 entries")
+
+
+def test_folders_are_no_empty_names(tmp_path):
+    path = write_zip(tmp_path / "a.zip", dict.fromkeys(["model/", "model/a/", "model/a/b"], b""))
+    with opened_path(path) as folder:
+        assert [item.name for item in folder.iterdir()] == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+def test_special_files(tmp_path):
+    paths = []
+    for name in ("pipe.safetensors", "weights.hdf5", "options.json", "char.dic"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        os.mkfifo(folder / name)
+        os.symlink("/dev/zero", folder / "vocab.txt")
+        if name == "options.json":
+            (folder / "weights.hdf5").write_bytes(b"")
+        for file in (folder / name, folder / "vocab.txt"):
+            check_refused(lambda: read_bytes(file, 1), "not a regular file")  # noqa: B023
+        paths += [folder, folder / name]
+    assert all(str(path) in message for path, message in zip(paths, errors_of(paths)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model of ELMoForManyLangs."""
+    return reference_manylangs.write_random(tmp_path / "some.model")
+
+
+# Pickles
 
 
 class Hostile:
@@ -98,47 +216,23 @@ def test_advice_of_pytorch_is_not_passed_on(folder):
     assert len(message.split("\n")) == 1
 
 
-def test_archives_that_are_traps(folder, tmp_path):
-    place = tmp_path / "a.zip"
-    place.write_bytes(b"PK\x03\x04 nothing")
-    fails(place, place, "not a readable zip archive")
-    for name, kind, named in (
-        ("token_embedder.pkl", zipfile.ZIP_DEFLATED, "claims to contain 30,000,000 bytes"),
-        ("token_embedder.pkl", zipfile.ZIP_LZMA, "not supported"),
-    ):
-        with zipfile.ZipFile(place, "w", kind) as archive:
-            for file in folder.iterdir():
-                if file.name != name:
-                    archive.write(file, file.name, zipfile.ZIP_STORED)
-            archive.writestr(name, bytes(30_000_000))
-        fails(place, f"a.zip/{name}", named)
-    shutil.make_archive(str(tmp_path / "b"), "zip", folder)
-    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
-        start = archive.getinfo("encoder.pkl").header_offset
-    content = bytearray((tmp_path / "b.zip").read_bytes())
-    content[start + 100] ^= 1
-    (tmp_path / "b.zip").write_bytes(content)
-    message = fails(tmp_path / "b.zip", "b.zip/encoder.pkl")
-    assert re.search("CRC|decompress", message)
-
-
 # HDF5
 
 
 def test_dataset_that_claims_what_is_not_there(tmp_path):
-    options = tiny_options(dim=100_000)
-    data = reference.random_datasets(tiny_options())
-    path = write(tmp_path, options, data)
+    path = write_tiny(tmp_path)
+    (tmp_path / "options.json").write_text(json.dumps(tiny_options(dim=100_000)))
+    names = reference.read_hdf5(path)
     with h5py.File(path, "a") as file:
-        for name in [name for name in data if name.endswith("LSTMCell/W_0")]:
-            del file[name]
-            file.create_dataset(name, (10, 400_000), "float32")
+        for name in names:
+            if name.endswith("LSTMCell/W_0"):
+                del file[name]
+                file.create_dataset(name, (10, 400_000), "float32")
     fails(path, path, "claims to contain", "but the file has")
 
 
 def test_names_that_are_no_text(tmp_path):
-    options = tiny_options()
-    path = write(tmp_path, options, reference.random_datasets(options))
+    path = write_tiny(tmp_path)
     with h5py.File(path, "a") as file:
         file[b"more\xff"] = 1.0
     assert read_weights(path).config.n_layers == 2
@@ -147,24 +241,26 @@ def test_names_that_are_no_text(tmp_path):
     fails(path, r"CNN/\\xff", "does not belong to the model")
 
 
-def test_dataset_of_another_file(tmp_path):
-    options = tiny_options()
-    data = reference.random_datasets(options)
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("external", "is in another file"),
+        ("link", "is missing"),
+        ("virtual", "is in another file"),
+    ],
+)
+def test_dataset_of_another_file(tmp_path, kind, message):
+    path, name = write_tiny(tmp_path), "CNN_proj/b_proj"
     (tmp_path / "secret").write_bytes(bytes(20))
-    name = "CNN_proj/b_proj"
-    path = write(tmp_path, options, data, **{name: None})
-    with h5py.File(path, "a") as file:
-        file.create_dataset(name, (5,), "float32", external=[(tmp_path / "secret", 0, 20)])
-    fails(path, path, f"'{name}' is in another file")
-    path = write(tmp_path, options, data, **{name: None})
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file["x"] = data[name]
-    with h5py.File(path, "a") as file:
-        file[name] = h5py.ExternalLink("other.h5", "x")
-    fails(path, path, f"'{name}' is missing")
-    path = write(tmp_path, options, data, **{name: None})
-    virtual = h5py.VirtualLayout((5,), "float32")
-    virtual[:] = h5py.VirtualSource(tmp_path / "other.h5", "x", shape=(5,))
-    with h5py.File(path, "a") as file:
-        file.create_virtual_dataset(name, virtual)
-    fails(path, path, f"'{name}' is in another file")
+    with h5py.File(path, "a") as file, h5py.File(tmp_path / "other.h5", "w") as other:
+        other["x"] = file[name][()]
+        del file[name]
+        if kind == "external":
+            file.create_dataset(name, (5,), "float32", external=[(tmp_path / "secret", 0, 20)])
+        elif kind == "link":
+            file[name] = h5py.ExternalLink("other.h5", "x")
+        else:
+            virtual = h5py.VirtualLayout((5,), "float32")
+            virtual[:] = h5py.VirtualSource(tmp_path / "other.h5", "x", shape=(5,))
+            file.create_virtual_dataset(name, virtual)
+    fails(path, path, f"'{name}' {message}")

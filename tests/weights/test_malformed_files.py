@@ -1,27 +1,30 @@
 """Files that are no model, of every format: a line says where and what is wrong."""
 
+import gzip
 import json
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import load, load_file, save, save_file
 
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.weights import read_weights, safetensors_file
+from spacy_elmo.weights.formats import read_bundle
 
-from helpers import reference, reference_manylangs
-from helpers.models import check_refused, tiny_bilm, tiny_options
+from helpers import conversions, reference, reference_manylangs
+from helpers.models import check_refused, tiny_bilm, tiny_options, write_tiny
+from helpers.mutations import join_safetensors, split_safetensors
+from helpers.softmaxes import WORDS as PREDICTED
+from helpers.softmaxes import bytes_model
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", ".", "日本語", "x" * 60]
 DATA = reference.random_datasets(tiny_options())
-TENSORS = reference_manylangs.random_tensors(reference_manylangs.sizes_of())
+LONG = "long" * 250_000
+MOST = 1500  # characters of a message, the paths of this test included
 
 
-# Whole models; what is returned is read, and the folder around it
+# Whole models; the path that is read is returned
 
 
 def write_safetensors(folder):
@@ -30,29 +33,22 @@ def write_safetensors(folder):
 
 
 def write_words_alone(folder):
-    """With a vocabulary in it."""
-    sizes = {"lstm_dim": 4, "projection_dim": 2, "n_words": 5, "word_embed_dim": 2}
-    no_characters = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
-    config = BiLMConfig(token_encoder="manylangs", **sizes, **no_characters)
-    strings = ["<oov>", "<bos>", "<eos>", "a", "b"]
-    bilm = BiLM(config, Vocabularies(words=InputVocabulary(strings)))
-    safetensors_file.write(bilm.freeze(), folder / "a.safetensors")
+    """With a vocabulary of ten words in it."""
+    bilm = read_weights(reference_manylangs.write_random(folder / "source", char_dim=0))
+    safetensors_file.write(bilm, folder / "a.safetensors")
     return folder / "a.safetensors"
 
 
-def write_allennlp(folder):
-    return reference.write_hdf5(folder, tiny_options(), DATA)
-
-
 def write_word_ids(folder):
-    options = {"lstm": tiny_options()["lstm"]}
-    data = reference.random_datasets(options, n_words=len(WORDS))
-    return reference.write_hdf5(folder, options, data, WORDS)
+    return reference.write_random(folder, {"lstm": tiny_options()["lstm"]}, words=WORDS)
+
+
+def write_predicting(folder):
+    return reference.write_hdf5(folder, *bytes_model(), PREDICTED)
 
 
 def write_manylangs(folder):
-    sizes = reference_manylangs.sizes_of()
-    return reference_manylangs.write_folder(folder, sizes, TENSORS) / "encoder.pkl"
+    return reference_manylangs.write_random(folder) / "encoder.pkl"
 
 
 # Damages: what they return changes the files in a folder
@@ -62,50 +58,45 @@ def without(name):
     return lambda folder: (folder / name).unlink()
 
 
+def rewritten(name, change):
+    """With other bytes, made from those that are there."""
+    return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
+
+
 def content(name, data):
-    return lambda folder: (folder / name).write_bytes(data)
+    return rewritten(name, lambda _: data)
 
 
 def cut(name, size):
     """To so many bytes; a fraction is a share of them."""
-
-    def change(folder):
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(
-            data[: size if isinstance(size, int) else int(size * len(data))]
-        )
-
-    return change
+    return rewritten(name, lambda data: data[: int(size * len(data)) if 0 < size < 1 else size])
 
 
 def changed_json(file, *keys, **changes):
     """In the object that stands under the keys; None takes a key away."""
 
-    def change(folder):
-        whole = json.loads((folder / file).read_text("utf8"))
-        part = whole
+    def change(data):
+        whole = part = json.loads(data)
         for key in keys:
             part = part[key]
         part.update(changes)
         for key in [key for key, value in changes.items() if value is None]:
             del part[key]
-        (folder / file).write_text(json.dumps(whole), "utf8")
+        return json.dumps(whole).encode()
 
-    return change
+    return rewritten(file, change)
 
 
 def tensors(metadata=(), **changes):
     """Of a safetensors file; None takes one away."""
 
-    def change(folder):
-        data = (folder / "a.safetensors").read_bytes()
+    def change(data):
         merged = {**safetensors_file._metadata(data), **dict(metadata)}
-        kept = {
-            name: value for name, value in {**load(data), **changes}.items() if value is not None
-        }
-        (folder / "a.safetensors").write_bytes(save(kept, metadata=merged))
+        kept = {**load(data), **changes}
+        kept = {name: value for name, value in kept.items() if value is not None}
+        return save(kept, metadata=merged)
 
-    return change
+    return rewritten("a.safetensors", change)
 
 
 def vocabulary(text):
@@ -127,9 +118,25 @@ def datasets(**changes):
     return change
 
 
-def one_direction(folder):
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        del file["RNN_1"]
+def provenance(text):
+    """Of an HDF5 file."""
+
+    def change(folder):
+        with h5py.File(folder / "weights.hdf5", "a") as file:
+            file.attrs["spacy_elmo_provenance"] = text
+
+    return change
+
+
+def header(change):
+    """Of a safetensors file."""
+
+    def changed(folder):
+        entries, data = split_safetensors(folder / "a.safetensors")
+        change(entries["stacks.0.0.bias"])
+        join_safetensors(folder / "a.safetensors", entries, data)
+
+    return changed
 
 
 def sizes(**changes):
@@ -139,6 +146,19 @@ def sizes(**changes):
 
 def words(*lines):
     return content("vocab.txt", "".join(f"{line}\n" for line in lines).encode())
+
+
+def packed_words(data):
+    def change(folder):
+        (folder / "vocab.txt").unlink()
+        (folder / "vocab.txt.gz").write_bytes(data)
+
+    return change
+
+
+def added_to_softmax(folder):
+    path = folder / "softmax.safetensors"
+    save_file({**load_file(path), LONG: torch.zeros(2), "b": torch.zeros(1)}, path)
 
 
 def characters(change):
@@ -160,6 +180,13 @@ def pickled(value, name="char_emb_layer.embedding.weight"):
     return change
 
 
+PROVENANCES = [
+    *((f'{{"lang": {lang}}}', "'lang' in its provenance") for lang in ('["de"]', '{"de": 1}', 5)),
+    ('{"source": "\\udc80"}', "provenance is not UTF-8"),
+    ('{"lang": "\\ud800"}', "provenance is not UTF-8"),
+    ('{"mean": NaN}', "provenance is not valid JSON"),
+    ('["x"]', "provenance is not a JSON object"),
+]
 BIAS = "stacks.1.0.bias"
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 SAFETENSORS = [
@@ -180,11 +207,16 @@ SAFETENSORS = [
     (tensors(**{BIAS: torch.full((48,), torch.inf)}), BIAS, "not finite"),
     (tensors(more=torch.zeros(2, 3)), "'more'", "(2, 3)"),
     (vocabulary('["a"]'), "embeddings of 0 words, but their vocabulary has 1"),
+    (tensors(**{LONG: torch.zeros(2)}), "longlong"),
+    (tensors({"config": json.dumps({LONG: 1})}),),
+    (header(lambda entry: entry.update(dtype=LONG)),),
+    (header(lambda entry: entry["shape"].extend([1] * 200_000)),),
+    *((tensors({"provenance": text}), *named) for text, *named in PROVENANCES),
 ]
 WORDS_ALONE = [
     (
         tensors(**{"vocabulary.words": None}),
-        "embeddings of 5 words, but their vocabulary has 0",
+        "embeddings of 10 words, but their vocabulary has 0",
     ),
     (vocabulary('["<oov>"]'), "vocabulary has 1"),
     (vocabulary("[1, 2]"), "vocabulary.words': not a list of strings"),
@@ -193,7 +225,7 @@ WORDS_ALONE = [
     *((vocabulary(text), "vocabulary.words'") for text in ('["a"', b"\xff\xfe", b"[" * 10**5)),
     (tensors(**{"vocabulary.words": torch.zeros(5)}), "contains float32, not bytes"),
     (tensors(**{"vocabulary.words": torch.zeros(5, dtype=torch.int8)}), "contains int8, not bytes"),
-    (vocabulary('["a", "b", "c", "d", null]'), "lacks <oov>"),
+    (vocabulary(json.dumps([*"abcdefghi", None])), "lacks <oov>"),
 ]
 ALLENNLP = [
     *((cut("weights.hdf5", size), "not a readable HDF5") for size in (0, 100, 0.5, -1)),
@@ -227,13 +259,27 @@ ALLENNLP = [
         "options.json",
     ),
     (datasets(**{"CNN_proj/b_proj": np.zeros(5, "int32")}), "'CNN_proj/b_proj'", "int32"),
+    (datasets(**{f"{CELL}/W_0": np.array([b"text"] * 10, h5py.string_dtype())}), f"'{CELL}/W_0'"),
+    (datasets(**{f"{CELL}/W_0": h5py.SoftLink("/")}), f"'{CELL}/W_0'"),
     (datasets(**{"CNN/b_cnn_0": None, "CNN/b_cnn_0/x": np.zeros(4)}), "CNN/b_cnn_0"),
     *(
         (content("options.json", text), "options.json")
         for text in (b"{", b"", b"[]", b"{}", b"\xff\xfe", b'"lstm"', b"null")
     ),
+    *(
+        (changed_json("options.json", *section, **{key: None}), f"{'.'.join([*section, key])}")
+        for *section, key in (
+            ("lstm",),
+            ("lstm", "dim"),
+            ("lstm", "projection_dim"),
+            ("char_cnn", "filters"),
+            ("char_cnn", "embedding", "dim"),
+        )
+    ),
+    (datasets(**{f"CNN/{'x' * 60_000}": np.zeros(2)}), "CNN/xxx"),
+    *((provenance(text), *named) for text, *named in PROVENANCES),
     (without("options.json"), "weights.hdf5", "options.json"),
-    (one_direction, "RNN_1/RNN/MultiRNNCell/Cell0", "is missing", (10, 48)),
+    (datasets(RNN_1=None), "RNN_1/RNN/MultiRNNCell/Cell0", "is missing", (10, 48)),
     (
         changed_json("options.json", bidirectional=False),
         "RNN_0/RNN/MultiRNNCell/Cell0",
@@ -251,6 +297,23 @@ WORD_IDS = [
     (datasets(embedding=np.zeros((0, 5))), "no dataset 'embedding' with one row per word"),
     (datasets(embedding=np.zeros((8, 6))), "'embedding'", (8, 6), (8, 5)),
     (datasets(embedding=np.full((8, 5), np.inf)), "'embedding'", "not finite"),
+]
+PREDICTING = [
+    (datasets(**{"softmax/b": None}), "'softmax/b' is missing", "(8,)"),
+    (datasets(**{"softmax/W": None}), "'softmax/W' is missing"),
+    (datasets(**{"softmax/W": np.zeros((8, 6))}), "'softmax/W'", "(8, 6)", "(8, 5)"),
+    (
+        datasets(**{"softmax/W": np.zeros((7, 5)), "softmax/b": np.zeros(7)}),
+        "8 words, but dataset 'softmax/W'",
+        "7 rows",
+    ),
+    *(
+        (words(*("dog" if word == mark else word for word in PREDICTED)), "starts with <S>, </S>")
+        for mark in PREDICTED[:3]
+    ),
+    (packed_words(gzip.compress(b"the\n" * 1000)[:-9]), "vocab.txt.gz", "not a readable gzip file"),
+    (packed_words(b"the\n"), "vocab.txt.gz", "not a readable gzip file"),
+    (packed_words(gzip.compress(b"a" * (1 << 22))), "vocab.txt.gz", "unpacks to more than"),
 ]
 LINE_22 = "line 22 is not 'token<TAB>id'"
 MANYLANGS = [
@@ -320,13 +383,35 @@ MANYLANGS = [
             ([1, 2], "not a state dict"),
         )
     ),
+    (pickled(torch.zeros(2), LONG[:200_000]), "token_embedder.pkl"),
+    (changed_json("config.json", spacy_elmo_provenance=["x"]), "config.json", "not a JSON object"),
+]
+PIPELINE = [
+    (words(LONG, *conversions.WORDS[1:]), "vocab.txt"),
+    (words(*conversions.WORDS[:4], LONG[:10_000], LONG[:10_000]), "vocab.txt"),
+    (added_to_softmax, "described by the 6 words of vocab.txt"),
+    *((content("meta.json", text), "meta.json") for text in (b"{", b"[]", b"3", b'{"vectors": 3}')),
+    *(
+        (content("config.cfg", text.encode()), "config.cfg: ", *named)
+        for text, *named in (
+            ("[nlp]\nlang = 3", "[nlp] lang must be a string, got 3"),
+            ("[nlp]\npipeline = 3", "pipeline must be a list of strings, got 3"),
+            ("[nlp]\npipeline = [[1]]", "a list of strings, got [[1]]"),
+            ('[nlp]\npipeline = "elmo"', "a list of strings, got 'elmo'"),
+            ("[components]\nelmo = 3", "elmo must be a section, got 3"),
+            ("[nlp]\n[nlp]", "not a readable config: ", "already exists"),
+            ("[nlp", "not a readable config"),
+        )
+    ),
 ]
 TABLE = {
     write_safetensors: SAFETENSORS,
     write_words_alone: WORDS_ALONE,
-    write_allennlp: ALLENNLP,
+    write_tiny: ALLENNLP,
     write_word_ids: WORD_IDS,
+    write_predicting: PREDICTING,
     write_manylangs: MANYLANGS,
+    conversions.write_source: PIPELINE,
 }
 
 
@@ -339,9 +424,9 @@ TABLE = {
     ],
 )
 def test_refused(tmp_path, write, damage, named):
-    """By its own path and by that of its folder."""
+    """By its own path and by that of its folder, in a line that is short."""
     path = write(tmp_path / "model")
-    damage(path.parent)
-    for place in (path, path.parent):
-        message = check_refused(lambda place=place: read_weights(place), path.parent, *named)
-        assert "\n" not in message
+    damage(tmp_path / "model")
+    for place in (path, tmp_path / "model"):
+        message = check_refused(lambda place=place: read_bundle(place), tmp_path / "model", *named)
+        assert len(message) < MOST and ("\n" not in message or "config.cfg" in message)

@@ -2,16 +2,19 @@
 
 import json
 import shutil
-import zipfile
 
 import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import manylangs, read_weights
+from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.sizes import read_sizes
 
 from helpers import reference_manylangs as reference
+from helpers.commands import run_elmo
+from helpers.conversions import assert_same_vectors
 from helpers.golden import MANYLANGS, read_manylangs
 from helpers.models import check_layers, check_refused
 
@@ -37,13 +40,7 @@ VARIANTS = [
 
 @pytest.fixture
 def folder(tmp_path):
-    return write(tmp_path / "some.model")
-
-
-def write(folder, seed=0, old_pickles=False, **changes):
-    sizes = reference.sizes_of(**changes)
-    tensors = reference.random_tensors(sizes, seed)
-    return reference.write_folder(folder, sizes, tensors, old_pickles=old_pickles)
+    return reference.write_random(tmp_path / "some.model")
 
 
 def fails(path, *parts):
@@ -101,15 +98,14 @@ def test_windows_line_ends_and_no_last_line_end(folder):
 
 
 def test_other_types_and_pickles_of_old_pytorch(tmp_path):
-    expected = read_weights(write(tmp_path / "new")).embed(SENTENCES)[0]
-    old = read_weights(write(tmp_path / "old", old_pickles=True))
-    check_layers(old.embed(SENTENCES)[0], expected, atol=0)
-    place = tmp_path / "old" / "encoder.pkl"
-    state = torch.load(place, weights_only=True)
-    torch.save({name: torch.nn.Parameter(value.double()) for name, value in state.items()}, place)
-    got = read_weights(tmp_path / "old")
-    check_layers(got.embed(SENTENCES)[0], expected, atol=0)
-    assert {str(weight.dtype) for weight in got.arrays().values()} == {"float32"}
+    new = reference.write_random(tmp_path / "new")
+    old = reference.write_random(tmp_path / "old", old_pickles=True)
+    assert_same_vectors(old, new)
+    state = torch.load(old / "encoder.pkl", weights_only=True)
+    doubles = {name: torch.nn.Parameter(value.double()) for name, value in state.items()}
+    torch.save(doubles, old / "encoder.pkl")
+    assert_same_vectors(old, new)
+    assert {str(weight.dtype) for weight in read_weights(old).arrays().values()} == {"float32"}
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
@@ -165,6 +161,10 @@ def test_sizes_outside_of_the_folder_are_not_opened(folder, tmp_path, way):
 
 
 def test_published_sizes_take_the_place_of_a_missing_file(folder, monkeypatch):
+    """Those of FORMATS.md, section 2."""
+    sizes = manylangs.PUBLIC_SIZES
+    filters = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+    assert (sizes["lstm_dim"], sizes["projection_dim"], sizes["filters"]) == (4096, 512, filters)
     (folder / "sizes.json").unlink()
     message = fails(folder, "published sizes", "/home/somebody/models/sizes.json", "is not in")
     assert "(2048, 4096)" in message or "token_embedder.pkl" in message
@@ -173,43 +173,12 @@ def test_published_sizes_take_the_place_of_a_missing_file(folder, monkeypatch):
     assert read_weights(folder).config.lstm_dim == 20
 
 
-def test_published_sizes():
-    """FORMATS.md, section 2."""
-    sizes = manylangs.PUBLIC_SIZES
-    filters = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
-    assert (sizes["lstm_dim"], sizes["projection_dim"], sizes["filters"]) == (4096, 512, filters)
-
-
-@pytest.mark.parametrize("inside", ["", "144/"])
-@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_zip_archive(folder, tmp_path, inside, packing):
-    with zipfile.ZipFile(tmp_path / "144.zip", "w", packing) as archive:
-        for file in folder.iterdir():
-            archive.write(file, inside + file.name)
-        if inside:
-            archive.writestr("__MACOSX/x", "")
-    before = sorted(tmp_path.iterdir())
-    packed = read_weights(tmp_path / "144.zip")
-    expected = read_weights(folder).embed(SENTENCES)[0]
-    check_layers(packed.embed(SENTENCES)[0], expected, atol=0)
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_checksum_knows_the_vocabulary(folder):
-    before = read_weights(folder).checksum()
-    assert read_weights(folder).checksum() == before
-    text = (folder / "word.dic").read_text("utf8")
-    swapped = text.replace("The\t4", "cat\t4").replace("cat\t6", "The\t6")
-    (folder / "word.dic").write_text(swapped, "utf8")
-    assert read_weights(folder).checksum() != before
-
-
 # Projections
 
 
-def without_projections(tensors, names=("state_projection",)):
+def without_projections(tensors, name="state_projection"):
     embedder, stacks = tensors
-    return embedder, {k: v for k, v in stacks.items() if not any(name in k for name in names)}
+    return embedder, {key: values for key, values in stacks.items() if name not in key}
 
 
 def test_no_projections(tmp_path):
@@ -224,26 +193,20 @@ def test_no_projections(tmp_path):
 
 def test_some_projections(tmp_path):
     sizes = reference.sizes_of(dim=6)
-    for names, named in (
-        (
-            ["backward_layer_1.state_projection"],
-            "'backward_layer_1.state_projection.weight' is mis",
-        ),
-        (["forward_layer_0.state_projection"], "'forward_layer_1.state_projection.weight'"),
+    for without, named in (
+        ("backward_layer_1", "'backward_layer_1.state_projection.weight' is mis"),
+        ("forward_layer_0", "'forward_layer_1.state_projection.weight'"),
     ):
-        tensors = without_projections(reference.random_tensors(sizes), names)
-        fails(reference.write_folder(tmp_path / names[0], sizes, tensors), named)
-
-
-def put_mark_before(path):
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+        name = f"{without}.state_projection"
+        tensors = without_projections(reference.random_tensors(sizes), name)
+        fails(reference.write_folder(tmp_path / without, sizes, tensors), named)
 
 
 @pytest.mark.parametrize("name", ["config.json", "sizes.json", "char.dic", "word.dic"])
 def test_byte_order_mark(folder, name):
-    before = read_weights(folder)
-    put_mark_before(folder / name)
-    assert read_weights(folder).checksum() == before.checksum()
+    before = read_weights(folder).checksum()
+    (folder / name).write_bytes(b"\xef\xbb\xbf" + (folder / name).read_bytes())
+    assert read_weights(folder).checksum() == before
 
 
 def test_byte_order_mark_that_is_a_character_of_the_model(folder):
@@ -252,3 +215,113 @@ def test_byte_order_mark_that_is_a_character_of_the_model(folder):
     assert lines[0][:2] == "\ufeff\t"
     (folder / "char.dic").write_text("".join(f"{line}\n" for line in lines), "utf8")
     assert "\ufeff" in read_weights(folder).vocabularies.characters
+
+
+# `classifier.pkl`, of each kind
+
+WIDTH, N_WORDS, CORRECTION = 6, len(reference.WORDS), 3
+SIZES = reference.sizes_of()
+TENSORS = reference.random_tensors(SIZES, seed=3)
+IDS = {word: i for i, word in enumerate(reference.WORDS)}
+
+
+def classifier(kind, seed=8):
+    rng = np.random.default_rng(seed)
+    shapes = {
+        "softmax": {"hidden2tag.weight": (N_WORDS, WIDTH), "hidden2tag.bias": (N_WORDS,)},
+        "sampled_softmax": {
+            "column_emb.weight": (N_WORDS, WIDTH),
+            "column_bias.weight": (N_WORDS, 1),
+            "oov_column": (WIDTH, 1),  # which that kind does not use
+        },
+        "cnn_softmax": {
+            "M": (WIDTH, CORRECTION),
+            "corr.weight": (N_WORDS, CORRECTION),
+            "oov_column": (WIDTH, 1),
+        },
+    }[kind]
+    return {name: rng.normal(0, 1, shape).astype("float32") for name, shape in shapes.items()}
+
+
+def write_classifier(folder, tensors):
+    reference.write_folder(folder, SIZES, TENSORS)
+    state = {name: torch.from_numpy(values) for name, values in tensors.items()}
+    # It is a part of their layer, too.
+    state |= {f"token_embedder.{k}": torch.from_numpy(v) for k, v in TENSORS[0].items()}
+    torch.save(state, folder / "classifier.pkl")
+    return folder
+
+
+def logits(kind, tensors, context):
+    """Of each word but padding, in float64, a loop a word."""
+    data = {name: values.astype("float64") for name, values in tensors.items()}
+    found = {}
+    for word, row in IDS.items():
+        if word == "<pad>":
+            continue
+        if kind == "softmax":
+            found[word] = data["hidden2tag.weight"][row] @ context + data["hidden2tag.bias"][row]
+        elif kind == "sampled_softmax":
+            found[word] = data["column_emb.weight"][row] @ context
+            found[word] += data["column_bias.weight"][row, 0]
+        else:
+            column = data["oov_column"][:, 0]
+            if word != "<oov>":
+                column = reference.token_vector(SIZES, TENSORS[0], word)
+            found[word] = context @ column + context @ data["M"] @ data["corr.weight"][row]
+    return found
+
+
+def loss(kind, tensors, context, word):
+    found = logits(kind, tensors, context)
+    values = np.array(list(found.values()))
+    return np.log(np.exp(values).sum()) - found[word]
+
+
+@pytest.mark.parametrize("kind", ["softmax", "sampled_softmax", "cnn_softmax"])
+def test_perplexity(tmp_path, kind):
+    tensors = classifier(kind)
+    folder = write_classifier(tmp_path / "m", tensors)
+    words = ["The", "cat", "unseen", "."]
+    (tmp_path / "text.txt").write_text(" ".join(words) + "\n")
+    (layers,) = reference.layers(SIZES, TENSORS, [words], keep_marks=True)
+    forward, backward = np.split(layers[-1], 2, axis=1)
+    marked = ["<bos>", "The", "cat", "<oov>", ".", "<eos>"]
+    losses = [
+        np.mean([loss(kind, tensors, forward[i], marked[i + 1]) for i in range(5)]),
+        np.mean([loss(kind, tensors, backward[i + 1], marked[i]) for i in range(5)]),
+    ]
+    figures = json.loads(run_elmo("perplexity", folder, tmp_path / "text.txt", "--json").stdout)
+    (figures,) = figures["files"].values()
+    assert figures["forward"] == pytest.approx(np.exp(losses[0]), rel=1e-4)
+    assert figures["backward"] == pytest.approx(np.exp(losses[1]), rel=1e-4)
+    vocabulary = read_language_model(folder).vocabulary.words
+    assert vocabulary == ["<S>", "</S>", "<UNK>", *reference.WORDS[4:]]
+    assert read_weights(folder).config == read_bundle(folder).bilm.config
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "named"),
+    [
+        ("cnn_softmax", {"M": np.zeros((5, 3))}, "'M' has shape (5, 3)"),
+        ("cnn_softmax", {"oov_column": None}, "'oov_column' is missing"),
+        ("cnn_softmax", {"corr.weight": np.zeros((4, 3))}, "word.dic"),
+        (
+            "cnn_softmax",
+            {"corr.weight": None},
+            "unknown kind of classifier. Known kinds are cnn_softmax",
+        ),
+        ("softmax", {"hidden2tag.bias": np.full(N_WORDS, np.nan)}, "not finite"),
+    ],
+)
+def test_classifiers_that_are_refused(tmp_path, kind, change, named):
+    tensors = {**classifier(kind), **change}
+    tensors = {name: values for name, values in tensors.items() if values is not None}
+    folder = write_classifier(tmp_path / "m", tensors)
+    check_refused(lambda: read_language_model(folder), named)
+    read_weights(folder)  # the layers need none of it
+
+
+def test_no_classifier(tmp_path):
+    folder = reference.write_folder(tmp_path / "m", SIZES, TENSORS)
+    check_refused(lambda: read_language_model(folder), "has no classifier.pkl")

@@ -7,15 +7,14 @@ from spacy_elmo.weights.readers import make_allennlp_reader
 
 from helpers import reference
 from helpers.commands import shown_by
-from helpers.models import tiny_options
+from helpers.models import tiny_options, write_tiny
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本", "the", "a"]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    options = tiny_options()
-    reference.write_hdf5(tmp_path / "model", options, reference.random_datasets(options))
+    write_tiny(tmp_path / "model")
     (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), "utf8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(token_embeddings, "WORDS_AT_A_TIME", 3)
@@ -33,15 +32,12 @@ def test_vectors_and_the_way_back(folder):
         assert list(file) == ["embedding"]
         table = file["embedding"][()]
     assert table.dtype == np.float32
-    options = tiny_options()
-    data = reference.random_datasets(options)
+    path = folder / "model" / "weights.hdf5"
+    data = reference.read_hdf5(path)
     for row, word in enumerate(WORDS):
-        expected = reference.token_vector(options, data, word)
+        expected = reference.token_vector(tiny_options(), data, word)
         np.testing.assert_allclose(table[row], expected, rtol=0, atol=1e-5)
-    files = (folder / "out" / "vectors.hdf5", folder / "vocab.txt")
-    embeddings, vocabulary = map(str, files)
-    path = str(next((folder / "model").glob("*.hdf5")))
-    bilm = make_allennlp_reader(path, embeddings=embeddings, vocabulary=vocabulary)()
+    bilm = make_allennlp_reader(path, embeddings="out/vectors.hdf5", vocabulary="vocab.txt")()
     sentence = [["the", "naïve", "unheard"]]
     exact = read_weights("model").embed(sentence)[0][0]
     np.testing.assert_allclose(bilm.embed(sentence)[0][0], exact, rtol=0, atol=1e-5)

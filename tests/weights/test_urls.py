@@ -1,8 +1,9 @@
 """Models by URL: `read_weights`, `pretrained`, `info`, `convert`, `download` take one."""
 
 import json
+import shutil
 import socket
-import zipfile
+from pathlib import Path
 
 import pytest
 import spacy
@@ -14,7 +15,7 @@ from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED
 
 from helpers import reference_manylangs
-from helpers.commands import run_elmo
+from helpers.commands import run_elmo, shown_by
 from helpers.conversions import assert_same_vectors
 from helpers.models import check_refused, tiny_bilm, write_allennlp
 
@@ -24,13 +25,9 @@ def origin(tmp_path):
     """A model in three formats: a file of each, by the end of its name."""
     safetensors_file.write(tiny_bilm(3), tmp_path / "x.safetensors")
     hdf5 = write_allennlp(tiny_bilm(3), tmp_path / "hdf5")
-    sizes = reference_manylangs.sizes_of()
-    tensors = reference_manylangs.random_tensors(sizes)
-    folder = reference_manylangs.write_folder(tmp_path / "fi", sizes, tensors)
-    with zipfile.ZipFile(tmp_path / "fi.zip", "w") as archive:
-        for path in folder.iterdir():
-            archive.write(path, path.name)
-    return {"safetensors": tmp_path / "x.safetensors", "hdf5": hdf5, "zip": tmp_path / "fi.zip"}
+    reference_manylangs.write_random(tmp_path / "fi")
+    packed = shutil.make_archive(str(tmp_path / "fi"), "zip", tmp_path / "fi")
+    return {"safetensors": tmp_path / "x.safetensors", "hdf5": hdf5, "zip": Path(packed)}
 
 
 def publish(server, file, name):
@@ -42,8 +39,8 @@ def publish(server, file, name):
     return f"{server.url}/m/{name}"
 
 
-def run(*arguments, status=0):
-    return run_elmo(*arguments, status=status).stdout
+def run(*arguments):
+    return run_elmo(*arguments).stdout
 
 
 def paths(server):
@@ -74,19 +71,16 @@ def test_every_use_of_a_url(server, origin, tmp_path, monkeypatch, kind):
     assert nlp("yksi kaksi")[0].vector.any()
 
 
-def test_options_by_their_own_name_go_first(server, origin):
+def test_options_by_their_own_name_go_first(server, origin, tmp_path):
     url = publish(server, origin["hdf5"], "elmo_small_weights.hdf5")
-    server.files["/m/elmo_small_options.json"] = server.files.pop("/m/options.json")
-    assert_same_vectors(url, origin["hdf5"])
-    assert paths(server) == ["/m/elmo_small_options.json", "/m/elmo_small_weights.hdf5"]
-
-
-def test_options_that_are_nowhere(server, origin, tmp_path):
-    url = publish(server, origin["hdf5"], "elmo_small_weights.hdf5")
-    del server.files["/m/options.json"]
+    options = server.files.pop("/m/options.json")
     with pytest.raises(DownloadError, match="m/options.json cannot be fetched: HTTP status 404"):
         read_weights(url)
     assert not list(tmp_path.glob("cache/*/*.hdf5"))
+    server.requests.clear()
+    server.files["/m/elmo_small_options.json"] = options
+    assert_same_vectors(url, origin["hdf5"])
+    assert paths(server) == ["/m/elmo_small_options.json", "/m/elmo_small_weights.hdf5"]
 
 
 def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path):
@@ -106,25 +100,19 @@ def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path
         (folder / name).unlink()
 
 
-def test_a_query_is_no_part_of_the_name(server, origin):
-    publish(server, origin["safetensors"], "a.safetensors?download=true")
-    url = f"{server.url}/m/a.safetensors?download=true"
-    assert_same_vectors(url, origin["safetensors"])
-    assert find_named(url).path.name == "a.safetensors"
-
-
-def test_different_urls_have_different_places(server, origin):
-    one = publish(server, origin["safetensors"], "a.safetensors")
+def test_every_url_has_a_place_of_its_own(server, origin):
+    """A query is a part of the URL, but not of the name."""
+    one = publish(server, origin["safetensors"], "a.safetensors?download=true")
     safetensors_file.write(tiny_bilm(4), origin["safetensors"])
-    server.files["/other/a.safetensors"] = origin["safetensors"].read_bytes()
-    two = f"{server.url}/other/a.safetensors"
-    assert read_weights(one).checksum() == tiny_bilm(3).checksum()
-    assert read_weights(two).checksum() == tiny_bilm(4).checksum()
+    two = publish(server, origin["safetensors"], "a.safetensors")
+    for url, seed in ((one, 3), (two, 4)):
+        assert read_weights(url).checksum() == tiny_bilm(seed).checksum()
+        assert find_named(url).path.name == "a.safetensors"
 
 
 def test_download_fetches_again(server, origin):
     url = publish(server, origin["safetensors"], "a.safetensors")
-    assert "unknown" in " ".join(run("download", url).split())
+    assert "unknown" in run("download", url)
     run("download", url, "--force")
     assert paths(server) == ["/m/a.safetensors"] * 2
 
@@ -133,7 +121,7 @@ def test_download_fetches_again(server, origin):
 def test_what_is_no_such_file_is_not_kept(server, origin, tmp_path, kind):
     url = publish(server, origin[kind], f"weights.{kind}")
     server.files[f"/m/weights.{kind}"] = b"<html>Not found</html>"
-    output = " ".join(run("info", url, status=4).split())
+    output = shown_by("info", url, status=4)
     assert f"is not a .{kind} file" in output
     assert "Traceback" not in output
     assert not list(tmp_path.glob(f"cache/*/*.{kind}"))

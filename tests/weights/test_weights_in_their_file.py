@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,10 @@ import spacy
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights import read_weights, safetensors_file
 
-from helpers import reference_manylangs
 from helpers.commands import run_python
 from helpers.models import SENTENCES, check_refused, tiny_bilm, write_allennlp
+from helpers.reference_manylangs import write_random
+from helpers.runs import assert_same_arrays
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "preadv"), reason="such weights stay in memory")
 TEXT = "The bank lends money . He swims by the bank ."
@@ -28,27 +30,16 @@ def write_safetensors(bilm, folder):
     return folder / "a.safetensors"
 
 
-def write_manylangs(bilm, folder):
-    sizes = reference_manylangs.sizes_of()
-    tensors = reference_manylangs.random_tensors(sizes)
-    return reference_manylangs.write_folder(folder / "m", sizes, tensors)
-
-
 FORMATS = {
     "safetensors": write_safetensors,
     "allennlp": write_allennlp,
-    "manylangs": write_manylangs,
+    "manylangs": lambda _, folder: write_random(folder / "m"),
 }
 
 
 @pytest.fixture(params=FORMATS)
 def path(request, tmp_path):
     return FORMATS[request.param](tiny_bilm(), tmp_path)
-
-
-def in_memory(path):
-    """The model, its weights taken from the file."""
-    return read_weights(path).thaw().freeze()
 
 
 def delete(path):
@@ -61,19 +52,25 @@ def layers(bilm):
 
 
 def same(bilm, other):
-    ours, theirs = bilm.arrays(), other.arrays()
-    assert list(ours) == list(theirs)
-    for name, weight in ours.items():
-        np.testing.assert_array_equal(weight, theirs[name], err_msg=name)
+    assert list(bilm.arrays()) == list(other.arrays())
+    assert_same_arrays(bilm.arrays(), other.arrays())
 
 
 def is_away(bilm):
     return bilm._weights._arrays is None
 
 
+def both(path, has_run=False):
+    """The model, another with its weights in memory, and their vectors."""
+    bilm, other = read_weights(path), read_weights(path).thaw().freeze()
+    if has_run:
+        layers(bilm)
+    return bilm, other, layers(other)
+
+
 def test_vectors_are_the_same_and_the_weights_stay_away(path):
-    bilm, other = read_weights(path), in_memory(path)
-    np.testing.assert_array_equal(layers(bilm), layers(other))
+    bilm, other, expected = both(path)
+    np.testing.assert_array_equal(layers(bilm), expected)
     assert is_away(bilm) and not is_away(other)
     assert bilm.checksum() == other.checksum()
     same(bilm, other)
@@ -85,10 +82,7 @@ def test_vectors_are_the_same_and_the_weights_stay_away(path):
 @pytest.mark.parametrize("has_run", [False, True])
 def test_a_module_of_its_own(path, has_run):
     """Changes of it do not reach the model."""
-    bilm, other = read_weights(path), in_memory(path)
-    expected = layers(other)
-    if has_run:
-        layers(bilm)
+    bilm, other, expected = both(path, has_run)
     module = bilm.thaw().requires_grad_(False)
     for weight in module.parameters():
         weight.mul_(0.5)
@@ -99,11 +93,12 @@ def test_a_module_of_its_own(path, has_run):
 
 
 def test_first_layers(path):
-    bilm, other = read_weights(path), in_memory(path)
+    bilm, other, expected = both(path)
     delete(path)
+    with pytest.raises(ValueError, match="n_layers must be from 1 to 2, got 3"):
+        bilm.first_layers(3)
     lower, other_lower = bilm.first_layers(1), other.first_layers(1)
-    np.testing.assert_array_equal(layers(lower), layers(other_lower))
-    np.testing.assert_array_equal(layers(lower), layers(other)[:2])
+    np.testing.assert_array_equal(layers(lower), expected[:2])
     assert is_away(lower) and is_away(bilm)
     same(lower, other_lower)
 
@@ -111,13 +106,10 @@ def test_first_layers(path):
 @pytest.mark.parametrize("has_run", [False, True])
 @pytest.mark.parametrize("gone", ["deleted", "replaced"])
 def test_the_file_may_go(path, gone, has_run):
-    bilm, other = read_weights(path), in_memory(path)
-    if has_run:
-        layers(bilm)
+    bilm, other, expected = both(path, has_run)
     if gone == "replaced" and path.is_file():
-        new = path.with_name("new")
-        new.write_bytes(b"another")
-        os.replace(new, path)
+        path.with_name("new").write_bytes(b"another")
+        path.with_name("new").replace(path)
     else:
         delete(path)
     written = safetensors_file.from_bytes(safetensors_file.to_bytes(bilm))
@@ -125,22 +117,20 @@ def test_the_file_may_go(path, gone, has_run):
     for one in (written, copy.deepcopy(bilm), pickle.loads(pickle.dumps(bilm))):
         same(one, other)
         assert not is_away(one)
-        np.testing.assert_array_equal(layers(one), layers(other))
+        np.testing.assert_array_equal(layers(one), expected)
     layers(bilm.replace(precision="int8"))  # the weights are laid out again
     same(bilm, other)
 
 
 def test_a_file_that_was_written_to(path):
     """The model computes on; its weights are lost, which is said."""
-    bilm, other = read_weights(path), in_memory(path)
-    expected = layers(bilm)
+    bilm, _, expected = both(path, has_run=True)
     file = path if path.is_file() else path / "encoder.pkl"
     with file.open("r+b") as stream:
         stream.truncate(100)
     for ask in (bilm.arrays, bilm.thaw, bilm.checksum, lambda: pickle.dumps(bilm)):
         check_refused(ask, file, "written to")
     np.testing.assert_array_equal(layers(bilm), expected)
-    np.testing.assert_array_equal(layers(other), expected)
 
 
 def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
@@ -160,8 +150,7 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
 
 
 def test_threads_that_run_and_ask(path):
-    bilm, other = read_weights(path), in_memory(path)
-    expected, found = layers(other), []
+    bilm, other, expected = both(path)
     start = threading.Barrier(8)
 
     def run(number):
@@ -169,14 +158,10 @@ def test_threads_that_run_and_ask(path):
         for _ in range(5):
             if number == 7:
                 same(bilm, other)
-            found.append(np.allclose(layers(bilm), expected, rtol=0, atol=1e-5))
+            np.testing.assert_allclose(layers(bilm), expected, rtol=0, atol=1e-5)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [True] * 40
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(8)))
 
 
 # Pipelines
