@@ -296,6 +296,19 @@ def test_copies_keep_the_precision(make_nlp):
         assert copied.bilm.cache.capacity == copied.settings.cache == 7
 
 
+def test_layers_belong_to_the_doc(make_nlp):
+    """Who writes into them changes no other Doc's."""
+    nlp = make_nlp()
+    batch = train(nlp, n_epochs=1)
+    found = []
+    for _ in range(3):
+        (example,) = fresh(batch[:1])
+        nlp.get_pipe("elmo").update([example])
+        found.append(example.x._.elmo.copy())
+        example.x._.elmo[:] = 0.0
+    np.testing.assert_array_equal(found[1:], [found[0]] * 2)
+
+
 def test_fine_tuning_keeps_nothing(make_nlp):
     nlp = make_nlp(frozen=False)
     train(nlp)
