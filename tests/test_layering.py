@@ -56,6 +56,14 @@ def imports(module):
         yield from ((name, node.lineno, node in tree.body) for name in names)
 
 
+# Where, of which module, the names, and whether at once.
+IMPORTS = [
+    (f"{'/'.join(module)}.py, line {line}: imports {'.'.join(name)}", module, name, at_once)
+    for module in sorted(MODULES)
+    for name, line, at_once in imports(module)
+]
+
+
 def targets(module):
     """The modules of the package that a module imports, and the numbers of the lines. The
     package itself, which is imported with each of them, is none: it is asked for its version."""
@@ -97,9 +105,8 @@ def test_no_circles():
 def test_what_stands_without_spacy(room):
     """The model needs PyTorch alone, and reading files no spaCy, which pipelines are."""
     found = [
-        f"{'/'.join(module)}.py, line {line}: imports {name[0]}"
-        for module in sorted(MODULES)
-        for name, line, at_once in imports(module)
+        where
+        for where, module, name, at_once in IMPORTS
         if module[0] == room and name[0] in ("spacy", "thinc") and (at_once or room != "weights")
     ]
     assert not found, "\n".join(found)
@@ -107,12 +114,7 @@ def test_what_stands_without_spacy(room):
 
 def test_who_imports_pytorch():
     """Serving needs none: only what trains imports it at once, the rest within functions."""
-    found = {
-        module
-        for module in MODULES
-        for name, _, at_once in imports(module)
-        if name[0] == "torch" and at_once
-    }
+    found = {module for _, module, name, at_once in IMPORTS if name[0] == "torch" and at_once}
     trains = {("language_model", "model"), ("language_model", "processes")}
     others = {
         module for module in found - trains if module[0] not in ("bilm", "pretraining", "tasks")
@@ -123,11 +125,10 @@ def test_who_imports_pytorch():
 def test_frozen_weights_import_nothing_else():
     """Themselves, files, numpy, pydantic and the standard library."""
     found = [
-        f"{'/'.join(module)}.py, line {line}: imports {'.'.join(name)}"
-        for module in sorted(MODULES)
+        where
+        for where, module, name, at_once in IMPORTS
         if module[0] == "frozen"
-        for name, line, at_once in imports(module)
-        if at_once
+        and at_once
         and name[:2] not in (["spacy_elmo", "frozen"], ["spacy_elmo", "files"])
         and name[0] not in {"numpy", "pydantic", *sys.stdlib_module_names}
     ]

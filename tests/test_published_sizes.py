@@ -17,7 +17,7 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 
 from helpers import reference
-from helpers.models import check_layers, check_state
+from helpers.models import check_layers, check_state, tiny_options
 
 pytestmark = pytest.mark.large
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
@@ -43,24 +43,9 @@ COSINES = {"bfloat16": 0.999, "int8": 0.99, "auto": 0.999}
 
 def options_of(size):
     dim, projection_dim, n_highway, _ = SIZES[size]
-    return {
-        "lstm": {
-            "dim": dim,
-            "projection_dim": projection_dim,
-            "n_layers": 2,
-            "cell_clip": 3,
-            "proj_clip": 3,
-            "use_skip_connections": True,
-        },
-        "char_cnn": {
-            "activation": "relu",
-            "embedding": {"dim": 16},
-            "filters": FILTERS,
-            "n_highway": n_highway,
-            "n_characters": 262,
-            "max_characters_per_token": 50,
-        },
-    }
+    sizes = {"dim": dim, "projection_dim": projection_dim, "n_highway": n_highway}
+    characters = {"filters": FILTERS, "embedding": {"dim": 16}, "max_characters_per_token": 50}
+    return tiny_options(**sizes, **characters)
 
 
 @pytest.fixture(scope="module", params=list(SIZES))

@@ -21,7 +21,8 @@ from spacy_elmo.vectors import keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
 from helpers import written_vectors
-from helpers.commands import run_elmo, run_python
+from helpers.commands import run_python
+from helpers.commands import shown_by as run
 from helpers.components import examples
 from helpers.golden import SAVED
 from helpers.prepared import sentences_of
@@ -39,10 +40,6 @@ def saved(tmp_path, monkeypatch):
     folder = shutil.copytree(SAVED, tmp_path / "saved")
     monkeypatch.chdir(folder)
     return folder
-
-
-def run(*arguments, status=0):
-    return " ".join(run_elmo(*arguments, status=status).output.split())
 
 
 def expected_json(name):

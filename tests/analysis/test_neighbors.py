@@ -7,7 +7,7 @@ from spacy.vocab import Vocab
 
 from spacy_elmo.analysis import corpora
 from spacy_elmo.analysis.corpora import sentence_doc
-from spacy_elmo.analysis.neighbors import find_neighbors
+from spacy_elmo.analysis.neighbors import find_neighbors, find_token
 
 from helpers import reference
 from helpers.models import TINY_OPTIONS
@@ -76,21 +76,12 @@ def test_nearest(make_nlp, layer, select, position):
         check(found, expected[:7])
 
 
-@pytest.mark.parametrize("same_word", [True, False])
-def test_same_word_and_other_words(make_nlp, same_word):
+@pytest.mark.parametrize("same_word", [True, False, None])
+def test_same_word_other_words_and_all(make_nlp, same_word):
     found = find_neighbors(make_nlp(), SENTENCE, 1, docs_of(), n=1000, same_word=same_word)
-    check(
-        found,
-        brute_force(1, lambda x: x[2], lambda word: (word.lower() == "play") == same_word),
-    )
-    assert {one.word.lower() == "play" for one in found} == {same_word}
-
-
-def test_everything_there_is(make_nlp):
-    """However it is cut into batches, of which one at a time is held."""
-    nlp = make_nlp()
-    expected = brute_force(1, lambda x: x[2])
-    check(find_neighbors(nlp, SENTENCE, 1, docs_of(), n=1000), expected)
+    wanted = {same_word} if same_word is not None else {True, False}
+    check(found, brute_force(1, lambda x: x[2], lambda word: (word.lower() == "play") in wanted))
+    assert {one.word.lower() == "play" for one in found} == wanted
 
 
 def test_one_batch_at_a_time(make_nlp, monkeypatch):
@@ -142,3 +133,31 @@ def test_no_such_layer(make_nlp, layer):
 def test_empty_corpus(make_nlp):
     with pytest.raises(ValueError, match="contains no tokens"):
         find_neighbors(make_nlp(), SENTENCE, 1, [Doc(Vocab(), words=[])])
+
+
+# The token that is asked for
+
+
+TOKENS = ["In", "2", "plays", ",", "3", "plays"]
+
+
+@pytest.mark.parametrize(("wanted", "position"), [("0", 0), ("5", 5), ("2", 2), (",", 3)])
+def test_position_or_word(wanted, position):
+    assert find_token(TOKENS, wanted) == position
+
+
+@pytest.mark.parametrize(
+    ("tokens", "wanted", "message"),
+    [
+        (TOKENS, "6", "no token 6: the sentence has the tokens 0 to 5$"),
+        (["In", "2010"], "2010", "0 to 1. The word '2010' is token 1$"),
+        (TOKENS, "plays", "occurs 2 times in the sentence. Give the position: 2 or 5"),
+        (TOKENS, "in", "no token of the sentence is 'in'. It has 0 In, 1 2, 2 plays"),
+        (TOKENS, "-1", "no token of the sentence is '-1'"),
+        (TOKENS, "²", "no token of the sentence is '²'"),
+        ([], "0", "has no token"),
+    ],
+)
+def test_no_such_token(tokens, wanted, message):
+    with pytest.raises(ValueError, match=message):
+        find_token(tokens, wanted)

@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus
 
@@ -27,10 +29,7 @@ def test_what_is_refused(tmp_path):
 
 
 def test_stopped(tmp_path, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("spacy_elmo.text.prepare.prepare", stop)
+    monkeypatch.setattr("spacy_elmo.text.prepare.prepare", Mock(side_effect=KeyboardInterrupt))
     (tmp_path / "a.txt").write_text("a\n", "utf8")
     output = shown_by("corpus", tmp_path / "a.txt", tmp_path / "out", status=130)
     assert "the same command" in output

@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import pytest
 
 from spacy_elmo.weights import named
@@ -48,10 +50,7 @@ def test_no_network_has_a_status_of_its_own(server):
 
 
 def test_stopped(server, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(named, "obtain", stop)
+    monkeypatch.setattr(named, "obtain", Mock(side_effect=KeyboardInterrupt))
     assert "run the same command again" in run("tiny", status=130)
 
 

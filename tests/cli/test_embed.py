@@ -1,4 +1,5 @@
 from pathlib import Path
+from unittest.mock import Mock
 
 import h5py
 import pytest
@@ -40,11 +41,8 @@ def test_writes(run):
     ],
 )
 def test_stopped(run, monkeypatch, output, options, where):
-    def stop(*_):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(sharding, where, stop)
+        patch.setattr(sharding, where, Mock(side_effect=KeyboardInterrupt))
         shown = run("text.txt", output, *options, status=130)
     assert "run the same command with --resume" in shown
     assert f"Wrote {output}" in run("text.txt", output, *options, "--resume")

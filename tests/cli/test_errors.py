@@ -25,6 +25,13 @@ ALL = get_command(spacy_elmo.cli.elmo_cli).commands
 COMMANDS = sorted(name for name, command in ALL.items() if not command.hidden)
 
 
+def invoke(run, *arguments):
+    """A function as a command."""
+    other = typer.Typer()
+    other.command()(command(run))
+    return CliRunner().invoke(other, arguments)
+
+
 def fail(error):
     def run(
         number: int = typer.Argument(..., help="A number"),
@@ -34,9 +41,7 @@ def fail(error):
         assert (number, name) == (3, "y")
         raise error
 
-    other = typer.Typer()
-    other.command()(command(run))
-    return other
+    return lambda *more: invoke(run, "3", "--name", "y", *more)
 
 
 class OwnStatus(ValueError):
@@ -52,7 +57,7 @@ class OwnStatus(ValueError):
     ],
 )
 def test_a_line_and_a_status(error, status):
-    result = CliRunner().invoke(fail(error), ["3", "--name", "y"])
+    result = fail(error)()
     assert result.exit_code == status
     assert isinstance(result.exception, SystemExit)
     assert ("oh" in result.output) == (status != 130)
@@ -61,12 +66,12 @@ def test_a_line_and_a_status(error, status):
 
 def test_verbose_shows_where_the_error_comes_from():
     error = OwnStatus("oh\x1b[2J")
-    result = CliRunner().invoke(fail(error), ["3", "--name", "y", "--verbose"])
+    result = fail(error)("--verbose")
     assert result.exit_code == 7
     assert "test_errors.py" in result.stderr
     assert r"OwnStatus: oh\x1b[2J" in result.stderr
     assert "\x1b[2J" not in result.output
-    result = CliRunner().invoke(fail(error), ["3", "--name", "y"])  # the next one has none
+    result = fail(error)()  # the next one has none
     assert (result.exit_code, result.stderr) == (7, "")
 
 
@@ -76,10 +81,8 @@ def test_logs_and_warnings_are_printable(caplog):
         logging.getLogger("spacy").warning("%s is 5 %% full", "a\x1b[2J")
         warnings.warn("b\x1b[2J", stacklevel=1)
 
-    other = typer.Typer()
-    other.command()(command(run))
     filters = list(logging.getLogger("spacy").filters)
-    result = CliRunner().invoke(other, [])
+    result = invoke(run)
     assert caplog.messages == [r"a\x1b[2J is 5 % full"]
     assert r"b\x1b[2J" in result.stderr
     assert logging.getLogger("spacy").filters == filters
@@ -91,9 +94,7 @@ def test_warnings_are_lines_beside_the_output():
         warnings.warn("oh", stacklevel=1)
         print("{}")
 
-    other = typer.Typer()
-    other.command()(command(run))
-    result = CliRunner().invoke(other, [])
+    result = invoke(run)
     assert result.stdout == "{}\n"
     assert "oh" in result.stderr
     assert "UserWarning" not in result.stderr
@@ -102,7 +103,7 @@ def test_warnings_are_lines_beside_the_output():
 @pytest.mark.parametrize("kind", [AssertionError, RuntimeError])
 def test_our_own_mistakes_are_no_input_errors(kind):
     error = kind("bug")
-    assert CliRunner().invoke(fail(error), ["3", "--name", "y"]).exception is error
+    assert fail(error)().exception is error
 
 
 @pytest.mark.parametrize(
@@ -124,9 +125,7 @@ def test_settings_are_shown_as_options(message, shown):
         warnings.warn(f"Warned: {message}", stacklevel=1)
         raise ValueError(f"Failed: {message}")
 
-    other = typer.Typer()
-    other.command()(command(run))
-    output = " ".join(CliRunner().invoke(other, []).output.split())
+    output = " ".join(invoke(run).output.split())
     assert f"Warned: {shown}" in output
     assert f"Failed: {shown}" in output
 
@@ -136,9 +135,7 @@ def test_settings_of_a_config_are_shown_as_options():
         """Fail."""
         raise ValueError("set `training.max_steps=5`")
 
-    other = typer.Typer()
-    other.command()(command(run))
-    assert "set --training.max_steps 5" in CliRunner().invoke(other, []).output
+    assert "set --training.max_steps 5" in invoke(run).output
 
 
 @pytest.mark.parametrize(
@@ -149,7 +146,7 @@ def test_not_enough_memory(allocate):
     """More than there are addresses."""
     with pytest.raises((MemoryError, RuntimeError)) as raised:
         allocate(1 << 60)
-    result = CliRunner().invoke(fail(raised.value), ["3", "--name", "y"])
+    result = fail(raised.value)()
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit)
     assert "not enough memory" in result.output

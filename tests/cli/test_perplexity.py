@@ -17,7 +17,7 @@ TEXTS = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model_folder(tmp_path_factory):
     return write_model(tmp_path_factory.mktemp("model"), *MODELS["bytes"]()).parent
 
@@ -107,14 +107,11 @@ def test_one_file_has_no_total_row(model_folder, folder):
     assert found["total"] == found["files"]["one.txt"]
 
 
-def test_output_is_what_json_prints(model_folder, folder):
+def test_output_is_what_json_prints_and_not_overwritten_unasked(model_folder, folder):
     run(model_folder, *TEXTS, "--output", "deep/figures.json")
     written = (folder / "deep" / "figures.json").read_text("utf8")
     assert json.loads(written) == figures_of(model_folder, *TEXTS)
     assert [path.name for path in (folder / "deep").iterdir()] == ["figures.json"]
-
-
-def test_output_is_not_overwritten_unasked(model_folder, folder):
     (folder / "figures.json").write_text("mine")
     (folder / "null.json").symlink_to("/dev/null")
     output = run(model_folder, "one.txt", "-o", "figures.json", fails=True).output
@@ -150,9 +147,6 @@ def test_file_without_a_sentence_is_named_and_left_out(model_folder, folder):
     result = run(model_folder, "empty.txt", "one.txt", "--json")
     assert json.loads(result.stdout) == figures_of(model_folder, "one.txt")
     assert "empty.txt" in result.stderr
-
-
-def test_no_sentence_at_all(model_folder, folder):
     result = run(model_folder, "empty.txt", fails=True)
     assert "no sentences in empty.txt" in result.output
 

@@ -12,8 +12,7 @@ from spacy_elmo.language_model.perplexity import perplexity
 from spacy_elmo.pretraining import clock as clocks
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.trainer import Trainer
-from spacy_elmo.text.corpus import read_corpus
-from spacy_elmo.text.reading import find_files, read_sentences
+from spacy_elmo.text.corpus import load_text
 
 from helpers.commands import shown_by
 from helpers.models import pretraining_config
@@ -45,7 +44,7 @@ def test_pretrain_then_perplexity(folder):
     pretrain(*settings, output="out/deep")
     rows = metrics(folder / "out" / "deep")
     assert [row["step"] for row in rows] == [4, 6]
-    dev = read_corpus(read_sentences(find_files("dev.txt")))
+    dev = load_text("dev.txt")
     for name in ("model-last", "model-best"):
         model = read_language_model(folder / "out" / "deep" / name)
         expected = (
@@ -116,7 +115,7 @@ def test_last_words_name_the_perplexity_before_and_after(folder):
     assert "Before this run" not in pretrain(*steps(2), output="first")
     more = ["--pretraining.init", "first/model-last", "--training.learn_rate", "0.03"]
     shown = pretrain(*more, *steps(20))
-    dev = read_corpus(read_sentences(find_files("dev.txt")))
+    dev = load_text("dev.txt")
     before = perplexity(read_language_model("first/model-last"), dev, n_streams=2).mean
     after = min(row["perplexity"]["mean"] for row in metrics(folder / "out"))
     assert f"Best held-out perplexity {after:.2f}" in shown

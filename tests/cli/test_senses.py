@@ -12,6 +12,7 @@ pytest.importorskip("sklearn")
 
 from helpers import shown_pages
 from helpers.commands import run_elmo, run_python, shown_by
+from helpers.components import listener, tagger
 
 TEXT = "the river bank\nBank of mud\n\nthe bank lends money\na bank and a bank\nonce\n"
 
@@ -72,9 +73,7 @@ def test_gold_senses(folder):
 
 def test_sentences_and_pipeline(folder, make_nlp):
     nlp = make_nlp()
-    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "width": 12}
-    tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
-    nlp.add_pipe("tagger", config={"model": tagger}).add_label("NN")
+    nlp.add_pipe("tagger", config=tagger(listener())).add_label("NN")
     nlp.initialize()
     nlp.to_disk("pipeline")
     two = ("--sentence", "the river bank", "--sentence", "a bank")

@@ -23,10 +23,14 @@ from helpers.models import scaled
 MEMORY = {"@feature_caches": "spacy-elmo.memory.v1"}
 
 
-@pytest.mark.parametrize("kind", ["memory", "disk"])
-def test_every_doc_is_computed_once(make_nlp, computed, kind, tmp_path):
+@pytest.fixture(params=["memory", "disk"])
+def features(request, tmp_path):
+    return MEMORY if request.param == "memory" else disk(tmp_path / "a" / "f.sqlite")
+
+
+def test_every_doc_is_computed_once(make_nlp, computed, features):
     """Over all epochs, components and evaluations."""
-    nlp = make_nlp(features=MEMORY if kind == "memory" else disk(tmp_path / "a" / "f.sqlite"))
+    nlp = make_nlp(features=features)
     components(nlp)
     batch = examples(nlp)
     sgd = nlp.initialize(lambda: batch)
@@ -43,17 +47,15 @@ def predicted(nlp, n):
     return list(nlp.pipe(f"Text number {i} is read once ." for i in range(n)))
 
 
-@pytest.mark.parametrize("kind", ["memory", "disk"])
-def test_predictions_are_not_kept(make_nlp, computed, kind, tmp_path):
+def test_predictions_are_not_kept(make_nlp, computed, features):
     """Only what comes again: examples that are trained on, and what is scored."""
-    path = tmp_path / "f.sqlite"
-    nlp = make_nlp(features=MEMORY if kind == "memory" else disk(path))
+    nlp = make_nlp(features=features)
     batch = train(nlp, n_epochs=1)
 
     def n_kept():
-        if kind == "memory":
+        if features is MEMORY:
             return len(nlp.get_pipe("elmo").features)
-        with sqlite3.connect(path) as connection:
+        with sqlite3.connect(features["path"]) as connection:
             return connection.execute("SELECT count(*) FROM features").fetchone()[0]
 
     docs = predicted(nlp, 30)
@@ -188,10 +190,9 @@ def test_keys():
     assert keys([], []) == []
 
 
-@pytest.mark.parametrize("kind", ["memory", "disk"])
-def test_a_text_of_many_docs_is_computed_once(make_nlp, computed, kind, tmp_path):
+def test_a_text_of_many_docs_is_computed_once(make_nlp, computed, features):
     """As the context of several questions, and a sentence of several Docs."""
-    nlp = make_nlp(features=MEMORY if kind == "memory" else disk(tmp_path / "f.sqlite"))
+    nlp = make_nlp(features=features)
     train(nlp, n_epochs=1)
     pipe = nlp.get_pipe("elmo")
 
@@ -299,16 +300,13 @@ def test_layers_belong_to_the_doc(make_nlp):
     """Who writes into them changes no other Doc's."""
     nlp = make_nlp()
     batch = train(nlp, n_epochs=1)
-    pipe = nlp.get_pipe("elmo")
-    first, second, third = (fresh(batch[:1]) for _ in range(3))
-    pipe.update(first)
-    wanted = first[0].x._.elmo.copy()
-    first[0].x._.elmo[:] = 0.0
-    pipe.update(second)
-    np.testing.assert_array_equal(second[0].x._.elmo, wanted)
-    second[0].x._.elmo[:] = 0.0
-    pipe.update(third)
-    np.testing.assert_array_equal(third[0].x._.elmo, wanted)
+    found = []
+    for _ in range(3):
+        (example,) = fresh(batch[:1])
+        nlp.get_pipe("elmo").update([example])
+        found.append(example.x._.elmo.copy())
+        example.x._.elmo[:] = 0.0
+    np.testing.assert_array_equal(found[1:], [found[0]] * 2)
 
 
 def test_fine_tuning_keeps_nothing(make_nlp):

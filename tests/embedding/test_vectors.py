@@ -17,7 +17,7 @@ def cosine(one, two):
 def nlp(request, make_nlp):
     nlp = make_nlp(mix="top")
     if request.param == "static vectors":
-        for word in TEXT.split():
+        for word in ("bank", "river", "money"):
             nlp.vocab.set_vector(word, np.random.default_rng(len(word)).normal(size=7))
     return nlp
 
@@ -29,16 +29,6 @@ def test_same_word_in_two_contexts(nlp):
     assert one.similarity(two) < 0.999  # not 1, as for equal words without a hook
     assert one.similarity(two) == pytest.approx(cosine(doc.tensor[1], doc.tensor[7]), abs=1e-6)
     assert isinstance(one.similarity(two), float)
-
-
-@pytest.mark.parametrize("static", [False, True])
-def test_bank_with_a_trained_model(make_nlp, static):
-    nlp = make_nlp(weights="en_small")
-    if static:
-        nlp.vocab.set_vector("bank", np.ones(7))
-    doc = nlp(TEXT)
-    assert doc[1].similarity(doc[7]) < 0.99
-    assert doc[1].similarity(doc[7]) == pytest.approx(cosine(doc.tensor[1], doc.tensor[7]))
 
 
 def test_vectors_are_rows_and_means_of_the_tensor(nlp):
@@ -145,14 +135,10 @@ def test_blank_vocab_import_has_no_hooks():
     assert "vector" not in spacy.blank("en")("a").user_token_hooks
 
 
-@pytest.fixture(params=["no static vectors", "static vectors"])
-def cleaned(request, make_nlp):
+@pytest.fixture
+def cleaned(nlp):
     """A Doc whose tensor `doc_cleaner` has removed, and spaCy's own of the same text."""
-    nlp = make_nlp()
     nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
-    if request.param == "static vectors":
-        for word in ("bank", "river", "money"):
-            nlp.vocab.set_vector(word, np.random.default_rng(len(word)).normal(size=7))
     return nlp(TEXT), nlp.make_doc(TEXT)
 
 

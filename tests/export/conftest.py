@@ -7,6 +7,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
+import spacy_elmo.export.plan as planning
+from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.weights import read_weights
 
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT
@@ -43,3 +45,16 @@ def inputs(folder):
 def bilm(tiny_weights):
     """The model, fresh."""
     return read_weights(tiny_weights)
+
+
+@pytest.fixture
+def embed(folder, tiny_weights, monkeypatch):
+    """Embeds `text.txt` to `out.npz`, a shard a line."""
+    monkeypatch.setattr(planning, "SHARD_SIZE", 1)
+    monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
+
+    def run(inputs="text.txt", **settings):
+        settings = {"batch_tokens": 1, **settings}
+        return embed_corpus(str(tiny_weights), inputs, folder / "out.npz", **settings)
+
+    return run

@@ -2,12 +2,12 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import fsspec
 import pytest
 
-import spacy_elmo.export.plan as planning
 from spacy_elmo.export.partial_output import PartialOutput
 from spacy_elmo.export.sharding import embed_corpus
 
@@ -15,19 +15,6 @@ from helpers.prepared import content, random_text
 from helpers.written_vectors import SENTENCES
 
 NEST = '{"a": ' * 100_000
-
-
-@pytest.fixture
-def embed(folder, tiny_weights, monkeypatch):
-    """Embeds `text.txt` to `out.npz`, a shard a line."""
-    monkeypatch.setattr(planning, "SHARD_SIZE", 1)
-    monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
-
-    def run(**settings):
-        settings = {"batch_tokens": 1, **settings}
-        return embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", **settings)
-
-    return run
 
 
 @pytest.fixture
@@ -54,33 +41,32 @@ def flip(path, place):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("place", [0, 20, -30, -1])
-def test_a_flipped_bit_in_a_shard(embed, unfinished, place):
-    shards, expected = unfinished
-    flip(shards[2], place)
-    with pytest.warns(UserWarning, match="part-00002.* is made again: the checksum is wrong"):
-        assert embed(resume=True).entries == len(SENTENCES)
-    assert Path("out.npz").read_bytes() == expected
+def cut(path, size):
+    path.write_bytes(path.read_bytes()[:size])
 
 
-@pytest.mark.parametrize("size", [0, 10, 100])
-def test_a_shard_that_was_cut(embed, unfinished, size):
-    shards, expected = unfinished
-    shards[2].write_bytes(shards[2].read_bytes()[:size])
-    with pytest.warns(UserWarning, match="part-00002.* is made again"):
-        embed(resume=True)
-    assert Path("out.npz").read_bytes() == expected
-
-
-@pytest.mark.parametrize("with_record", [False, True])
-def test_entries_of_another_shard(embed, unfinished, with_record):
-    shards, expected = unfinished
-    shutil.copy(shards[3], shards[0])
+def copy_next(path, with_record):
+    """The entries of another shard."""
+    other = path.with_name(path.name.replace("00002", "00003"))
+    shutil.copy(other, path)
     if with_record:
-        record = "out.npz.part/shards/_{}.json"
-        shutil.copy(record.format(shards[3].name), record.format(shards[0].name))
-    with pytest.warns(UserWarning, match="part-00000.* is made again"):
-        embed(resume=True)
+        shutil.copy(path.with_name(f"_{other.name}.json"), path.with_name(f"_{path.name}.json"))
+
+
+DAMAGES = [
+    *((partial(flip, place=place), "the checksum is wrong") for place in (0, 20, -30, -1)),
+    *((partial(cut, size=size), "") for size in (0, 10, 100)),
+    *((partial(copy_next, with_record=with_record), "") for with_record in (False, True)),
+]
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES)
+def test_a_damaged_shard_of_a_run(embed, unfinished, damage, reason):
+    """Flipped bits, a cut, and the entries of another shard, with its record and without."""
+    shards, expected = unfinished
+    damage(shards[2])
+    with pytest.warns(UserWarning, match=f"part-00002.* is made again: .*{reason}"):
+        assert embed(resume=True).entries == len(SENTENCES)
     assert Path("out.npz").read_bytes() == expected
 
 
@@ -187,29 +173,24 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), CHANGES)
-def test_an_edited_plan(shard, change, message):
+def test_an_edited_plan(shard):
     shard(worker="1/5")
     path = Path("out/_manifest.json")
-    plan = json.loads(path.read_text("utf8"))
-    change(plan)
-    path.write_text(json.dumps(plan), "utf8")
-    before = content(Path("out"))
-    with pytest.raises(ValueError, match=message) as error:
-        shard()
-    assert str(error.value).count("_manifest.json") == 1
-    assert "\n" not in str(error.value) and len(str(error.value)) < 300
-    assert content(Path("out")) == before
-
-
-@pytest.mark.parametrize("text", [NEST, "[" * 100_000, "\ufeff{}", "null", "{"])
-def test_no_plan(shard, text):
-    shard(worker="1/5")
-    Path("out/_manifest.json").write_text(text, "utf8")
-    with pytest.raises(
-        ValueError, match=r"_manifest\.json cannot be used: .*Choose another output"
-    ):
-        shard()
+    good = path.read_text("utf8")
+    texts = (NEST, "[" * 100_000, "\ufeff{}", "null", "{")
+    broken = [(text, "Choose another output") for text in texts]
+    for change, message in CHANGES:
+        plan = json.loads(good)
+        change(plan)
+        broken.append((json.dumps(plan), message))
+    for text, message in broken:
+        path.write_text(text, "utf8")
+        before = content(Path("out"))
+        with pytest.raises(ValueError, match=message) as error:
+            shard()
+        assert str(error.value).count("_manifest.json cannot be used: ") == 1
+        assert "\n" not in str(error.value) and len(str(error.value)) < 300
+        assert content(Path("out")) == before
 
 
 def test_more_or_fewer_entries_than_planned(shard, monkeypatch):

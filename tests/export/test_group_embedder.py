@@ -12,19 +12,15 @@ from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.frozen.encoder import FrozenEncoder
 from spacy_elmo.pipeline.load import elmo_pipe
 
+from helpers.calls import note_calls
 from helpers.prepared import random_text
 
 
 @pytest.fixture
 def encoded(monkeypatch):
     """How often each string was encoded."""
-    counts, encode = Counter(), FrozenEncoder.__call__
-
-    def count(encoder, tokens):
-        counts.update(tokens)
-        return encode(encoder, tokens)
-
-    monkeypatch.setattr(FrozenEncoder, "__call__", count)
+    counts = Counter()
+    note_calls(monkeypatch, FrozenEncoder, "__call__", lambda _, tokens: counts.update(tokens))
     return counts
 
 
@@ -55,19 +51,13 @@ def test_every_string_once(embed, encoded):
 
 
 def test_every_string_once_a_group_without_room(embed, encoded, monkeypatch):
-    n_groups, encode = [], embedder.GroupEmbedder.encode
-
-    def count(group_embedder, group):
-        n_groups.append(1)
-        encode(group_embedder, group)
-
-    monkeypatch.setattr(embedder.GroupEmbedder, "encode", count)
+    groups = note_calls(monkeypatch, embedder.GroupEmbedder, "encode", lambda _, group: group)
     embed(cache=0)
     marks = encoded.pop("<S>"), encoded.pop("</S>")
-    assert max(encoded.values()) <= len(n_groups) <= min(marks)  # which precede the first, too
+    assert max(encoded.values()) <= len(groups) <= min(marks)  # which precede the first, too
 
 
-@pytest.mark.parametrize("cache", [0, 5, 40])
+@pytest.mark.parametrize("cache", [0, 5, 40, 20_000])
 def test_same_bytes_whatever_was_there_already(embed, cache, monkeypatch):
     """Also where strings are forgotten and encoded again."""
     monkeypatch.setattr(planning, "SHARD_SIZE", 500)

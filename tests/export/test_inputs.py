@@ -223,6 +223,7 @@ def test_refused(folder, tiny_weights, name, content, message):
         ({"batch_tokens": 0}, "max_batch_tokens: Input should be greater than or equal to 1"),
         ({"max_tokens": 0}, "max_tokens must be 1 or more"),
         ({"precision": "float8"}, "float8"),
+        ({"worker": "1/2"}, "`worker` needs `shards`. Set `shards`"),
         ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
         ({"model": "nowhere"}, "no weights at 'nowhere'"),
         ({"inputs": "x.tsv"}, "x.tsv: the text column is not known"),
@@ -246,10 +247,7 @@ def test_language_of_a_pipeline(folder, make_nlp):
 def test_too_large_for_half_precision(folder, tiny_weights, monkeypatch):
     from spacy_elmo.export import embedder
 
-    monkeypatch.setattr(embedder, "embed_words", lambda *_, words=None, **__: huge(folder))
+    huge = [np.full((3, len(words), 12), 7e4, dtype="float32") for words in SENTENCES]
+    monkeypatch.setattr(embedder, "embed_words", lambda *_, **__: huge)
     with pytest.raises(ValueError, match="up to 70000, too large for float16"):
         embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", dtype="float16")
-
-
-def huge(folder):
-    return [np.full((3, len(words), 12), 70_000.0, dtype="float32") for words in SENTENCES]

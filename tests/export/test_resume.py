@@ -12,7 +12,6 @@ import pytest
 
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
-from spacy_elmo.export.partial_output import PartialOutput
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import lock
 
@@ -22,19 +21,6 @@ from helpers.written_vectors import SENTENCES, read
 
 class Stop(Exception):
     pass
-
-
-@pytest.fixture
-def embed(folder, tiny_weights, monkeypatch):
-    """Embeds `text.txt` to `out.npz`, a shard a line."""
-    monkeypatch.setattr(planning, "SHARD_SIZE", 1)
-    monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
-
-    def run(inputs="text.txt", **settings):
-        settings = {"batch_tokens": 1, **settings}
-        return embed_corpus(str(tiny_weights), inputs, folder / "out.npz", **settings)
-
-    return run
 
 
 def shards():
@@ -276,22 +262,6 @@ def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, m
     assert content(folder / "out") == before
 
 
-def test_an_old_folder_stays_until_the_new_one_is_whole(folder, tiny_weights, monkeypatch):
-    embed_corpus(str(tiny_weights), "text.txt", folder / "out")
-    before = content(folder / "out")
-    with monkeypatch.context() as patched:
-        patched.setattr(PartialOutput, "publish", lambda self: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            embed_corpus(str(tiny_weights), "text.txt", "out", layers="average", force=True)
-    assert content(folder / "out") == before
-    again = {"layers": "average", "resume": True}
-    with pytest.raises(ValueError, match="exists already"):
-        embed_corpus(str(tiny_weights), "text.txt", "out", **again)
-    embed_corpus(str(tiny_weights), "text.txt", "out", force=True, **again)
-    assert content(folder / "out") != before
-    assert sorted(path.name for path in folder.iterdir()) == ["out", "text.txt"]
-
-
 def test_no_room_for_both(embed, monkeypatch):
     """Known before the output is begun: the shards take as much."""
     usage = namedtuple("usage", "free")
@@ -311,25 +281,6 @@ def test_one_process_at_a_time(embed, interrupted):
         held = lock(Path("out.npz.part/joining/lock"))
     assert len(shards()) == 3
     assert embed(resume=True).entries == len(SENTENCES)
-
-
-def test_bytes_do_not_depend_on_interruptions(folder, embed, written, monkeypatch):
-    """The token vectors that one process has cached, and another one has not."""
-    (folder / "text.txt").write_text(random_text(300), "utf8")
-    monkeypatch.setattr(planning, "SHARD_SIZE", 200)
-    embed(batch_tokens=50, layers="all")
-    expected = (folder / "out.npz").read_bytes()
-    (folder / "out.npz").unlink()
-    numbers, n_stopped = iter(np.random.default_rng(0).integers(1, 9, 99)), 0
-    while not (folder / "out.npz").exists():
-        written.found.clear()
-        written.stop_at = next(numbers)
-        try:
-            embed(batch_tokens=50, layers="all")
-        except Stop:
-            n_stopped += 1
-    assert n_stopped > 3
-    assert (folder / "out.npz").read_bytes() == expected
 
 
 @pytest.mark.processes
@@ -360,8 +311,3 @@ def test_packed_input_is_cut(folder, embed, written, name):
     assert len(written.found) == len(expected) + 1
     for ours, theirs in zip(read("npz", Path("out.npz")), expected):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_several_calls_need_shards(embed):
-    with pytest.raises(ValueError, match="`worker` needs `shards`. Set `shards`"):
-        embed(worker="1/2")

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from unittest.mock import Mock
 
 import fsspec
 import h5py
@@ -17,11 +18,10 @@ import pytest
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import load_docs
-from spacy_elmo.export.places import InputPiece
+from spacy_elmo.export.places import InputPiece, RemoteFolder
 from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_corpus
 
-from helpers.models import tiny_bilm
 from helpers.prepared import content, random_text
 from helpers.written_vectors import CONLLU, TEXT
 
@@ -300,15 +300,6 @@ def test_force_begins_again(shard):
         assert content(Path(name)) == before
 
 
-def test_another_model(shard, folder):
-    from spacy_elmo.weights import safetensors_file
-
-    shard(worker="1/7")
-    safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
-    with pytest.raises(ValueError, match="model is"):
-        embed_corpus("x.safetensors", "text.txt", folder / "out", shards=7, batch_tokens=100)
-
-
 def test_input_that_changes(shard, folder, expected):
     """What can be read still is made, then the error names the file; put right, the rest comes."""
     shutil.copy("text.txt", "other.txt")
@@ -388,7 +379,7 @@ def test_url_as_output(shard, folder, memory, monkeypatch, protocol):
     memory.pipe("/out/.part-00001-of-00007.parquet.spacy-elmo-0123456789abcdef", b"")
     memory.pipe("/out/.part-00002-of-00007.parquet.spacy-elmo-0123456789abcdef", b"")
     with monkeypatch.context() as patched:
-        patched.setattr(sharding.OUTPUTS["parquet"], "write", stopped)
+        patched.setattr(sharding.OUTPUTS["parquet"], "write", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             shard(output="memory://out", worker="3/7")
     with pytest.raises(ValueError, match=r"memory://out was started with other settings: layers"):
@@ -396,10 +387,6 @@ def test_url_as_output(shard, folder, memory, monkeypatch, protocol):
     assert shard(output="memory://out", inputs=["text.txt"]).entries < 300
     found = {name.rsplit("/")[-1]: memory.cat(name) for name in memory.ls("/out", detail=False)}
     assert found == expected
-
-
-def stopped(*_, **__):
-    raise KeyboardInterrupt
 
 
 def test_urls_that_are_refused(shard, memory, monkeypatch):
@@ -413,12 +400,20 @@ def test_urls_that_are_refused(shard, memory, monkeypatch):
     with pytest.raises(ValueError, match="nothing://out cannot be read: Protocol not known"):
         shard(output="nothing://out")
     shard(output="memory://out", worker="1/7")
-    monkeypatch.setattr(memory, "put_file", full)
+    monkeypatch.setattr(memory, "put_file", Mock(side_effect=OSError("no room")))
     with pytest.raises(
         ValueError, match=r"6 of 7 .*\npart-00001.* memory://out/_part.* be written"
     ):
         shard(output="memory://out")
 
 
-def full(*_, **__):
-    raise OSError("no room")
+@pytest.mark.parametrize(
+    ("error", "reason"), [(OSError("full"), "full"), (TimeoutError(), "TimeoutError")]
+)
+def test_error_of_any_library(monkeypatch, error, reason):
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "put_file", fail)
+    with pytest.raises(ValueError, match=f"^memory://a/x cannot be written: {reason}$"):
+        RemoteFolder("memory://a/").write("x", "content")

@@ -17,15 +17,13 @@ def run(variant, right, seed=0):
     return Run(**own, scores={}, counts=counts)
 
 
-def test_equal_documents_have_no_interval():
-    found = interval([run("tok2vec", [4] * 5)], [run("input", [6] * 5)], 50)
-    assert found == pytest.approx((0.2, 0.2, 0.2))
-
-
-def test_documents_are_drawn_in_pairs():
-    """Documents that differ, each by as much, make no difference less sure."""
-    found = interval([run("tok2vec", [1, 5, 9])], [run("input", [0, 4, 8])], 50)
-    assert found == pytest.approx((-0.1, -0.1, -0.1))
+@pytest.mark.parametrize(
+    ("base", "other", "gain"), [([4] * 5, [6] * 5, 0.2), ([1, 5, 9], [0, 4, 8], -0.1)]
+)
+def test_equal_gains_have_no_interval(base, other, gain):
+    """Documents are drawn in pairs: that they differ makes no difference less sure."""
+    found = interval([run("tok2vec", base)], [run("input", other)], 50)
+    assert found == pytest.approx((gain, gain, gain))
 
 
 def test_interval():

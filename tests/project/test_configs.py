@@ -56,11 +56,3 @@ def test_no_configuration_stands_twice():
     settings = [Config().from_disk(path, interpolate=False) for path in paths]
     for (one, first), (other, second) in combinations(zip(paths, settings), 2):
         assert first != second, (one, other)
-
-
-def test_demo_keeps_its_sizes():
-    config = read_config(DEMO, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
-    assert (config.bilm.lstm_dim, config.bilm.projection_dim) == (128, 64)
-    training = config.training
-    assert (training.learn_rate, training.decay, training.precision) == (0.008, "linear", "float32")
-    assert (training.eval_tokens, training.max_minutes) == (0, 2)

@@ -5,10 +5,12 @@ import json
 import pytest
 import spacy
 from spacy.cli.convert import convert
+from spacy.tokens import DocBin
 
 from spacy_elmo.tasks.crf.corpus import make_bio_corpus
 
 from helpers.project_scripts import call, docs
+from scripts.data.convert_homograph import main
 
 
 def entities(path):
@@ -135,33 +137,6 @@ def test_convert_trec_keeps_a_tenth_apart(tmp_path):
     assert chosen[0] == chosen[1] != chosen[2]
 
 
-CONLLU = """# text = She won't go.
-1\tShe\tshe\tPRON\tPRP\tCase=Nom|Number=Sing\t4\tnsubj\t_\t_
-2-3\twon't\t_\t_\t_\t_\t_\t_\t_\t_
-2\two\twill\tAUX\tMD\t_\t4\taux\t_\t_
-3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t_\t_
-4\tgo\tgo\tVERB\tVB\tVerbForm=Inf\t0\troot\t_\tSpaceAfter=No
-4.1\tgone\tgo\tVERB\tVB\t_\t_\t_\t_\t_
-5\t.\t.\tPUNCT\t.\t_\t4\tpunct\t_\t_
-
-# text = Go
-1\tGo\tgo\tVERB\tVB\tVerbForm=Inf\t0\troot\t_\t_
-
-"""
-
-
-def test_universal_dependencies(tmp_path):
-    """The project has spaCy convert them: a Doc a sentence, its words, both kinds of tags."""
-    (tmp_path / "ud_ewt-dev.conllu").write_text(CONLLU, "utf8")
-    convert(tmp_path / "ud_ewt-dev.conllu", tmp_path, file_type="spacy", converter="conllu")
-    one, two = docs(tmp_path / "ud_ewt-dev.spacy")
-    assert [token.text for token in one] == ["She", "wo", "n't", "go", "."]
-    assert [token.tag_ for token in one] == ["PRP", "MD", "RB", "VB", "."]
-    assert [token.pos_ for token in one] == ["PRON", "AUX", "PART", "VERB", "PUNCT"]
-    assert str(one[0].morph) == "Case=Nom|Number=Sing"
-    assert [len(list(doc.sents)) for doc in (one, two)] == [1, 1]
-
-
 ROLES = '{"words": ["He", "gave", "up"], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "I-V"]}]}'
 
 
@@ -237,26 +212,12 @@ def test_convert_pairs_names_a_bad_line(tmp_path, changed, more, named):
 
 def squad(n_articles):
     """A file of articles, each with one question; the context names the article."""
-    return {
-        "data": [
-            {
-                "title": str(i),
-                "paragraphs": [
-                    {
-                        "context": f"Anna has {i} cats.",
-                        "qas": [
-                            {
-                                "id": str(i),
-                                "question": "Who has cats?",
-                                "answers": [{"text": "Anna", "answer_start": 0}],
-                            }
-                        ],
-                    }
-                ],
-            }
-            for i in range(n_articles)
-        ]
-    }
+    question = {"question": "Who has cats?", "answers": [{"text": "Anna", "answer_start": 0}]}
+    articles = []
+    for i in range(n_articles):
+        paragraph = {"context": f"Anna has {i} cats.", "qas": [{"id": str(i), **question}]}
+        articles.append({"title": str(i), "paragraphs": [paragraph]})
+    return {"data": articles}
 
 
 QAMR = (
@@ -412,3 +373,119 @@ def test_a_bad_line_is_named(tmp_path, name, file, text, named):
     printed = call(f"data.convert_{name}", *where, fails=True)
     assert f"{file}:{named}".replace(" ", "") in printed.replace(" ", "")
     assert not (tmp_path / "out.spacy").exists()
+
+
+# Homographs
+
+
+ROWS = (
+    '"bass"\t"bass_corp"\t"A naïve Bass swam ""off""."\t8\t12\n'
+    '"bass"\t"bass"\t"The bass guitar."\t5\t9\n'  # wrong offsets
+    '"bass"\t"bass"\t"The bassline."\t4\t8\n'  # a part of a token
+    '"bass"\t"bass"\t"Loud bass"\t5\t9\n'
+)
+CONTENT = ("\ufeffhomograph\twordid\tsentence\tstart\tend\n" + ROWS).encode("utf8")
+
+
+def test_homographs(tmp_path, capsys):
+    (tmp_path / "bass.tsv").write_bytes(CONTENT)
+    main(tmp_path, tmp_path / "out" / "train.spacy")
+    docs = DocBin().from_disk(tmp_path / "out" / "train.spacy").get_docs(spacy.blank("en").vocab)
+    found = [(doc.text, [(s.text, s.label_) for s in doc.spans["senses"]]) for doc in docs]
+    assert found == [
+        ('A naïve Bass swam "off".', [("Bass", "bass_corp")]),
+        ("Loud bass", [("bass", "bass")]),
+    ]
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "2 sentences, 2 senses" in shown
+    assert "not those of the homograph: 1" in shown
+    assert "a part of a token: 1" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "holds no .tsv file"),
+        (b"word\twordid\n", "bass.tsv: expected the columns"),
+        (CONTENT.replace(b"\t9\n", b"\tx\n", 1), "bass.tsv:3: start and end must be numbers"),
+        (CONTENT.replace(b"\t9\n", b"\n", 1), "bass.tsv:3: expected 5 columns"),
+        (CONTENT.replace(b"\t9\n", b"\t9\t9\n", 1), "bass.tsv:3: expected 5 columns"),
+        (CONTENT.replace("ï".encode(), b"\xff"), "utf-8"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, monkeypatch, capsys, content, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    if content is not None:
+        (tmp_path / "in" / "bass.tsv").write_bytes(content)
+    with pytest.raises(SystemExit):
+        main((tmp_path / "in").relative_to(tmp_path), tmp_path / "out.spacy")
+    assert message in " ".join(capsys.readouterr().out.split())
+    assert not (tmp_path / "out.spacy").exists()
+
+
+# OCR'd newspapers
+
+
+REPAIRED = """# file:\t\tF_SBB_1
+# sbb url:\thttp://example.org/1
+# tel url:\t???
+Sir B-PEr
+Robert I-PEr
+Deutsche Bank B-ORG
+höre  O
+worden
+Bür v
+Gruber B-BER
+Wien B-LOCer
+Ulm B.LOC
+Tageblatts I_ORG
+alta. I-MISC
+Anna I-PER
+Berg I-LOC
+# O
+Verband B-ORG\x20
+"""
+
+
+def test_repairs(tmp_path):
+    (tmp_path / "one.bio").write_text(REPAIRED, "utf8")
+    shown = call("data.convert_europeana", tmp_path / "one.bio", tmp_path / "out" / "one")
+    found = [doc for part in ("train", "dev", "test") for doc in docs(part_of(tmp_path, part))]
+    words = [token.text for doc in found for token in doc]
+    assert words[:6] == ["Sir", "Robert", "DeutscheBank", "höre", "worden", "Bür"]
+    assert words[-2:] == ["#", "Verband"]
+    assert [(ent.text.strip(), ent.label_) for doc in found for ent in doc.ents] == [
+        ("Sir Robert", "PER"),
+        ("DeutscheBank", "ORG"),
+        ("Gruber", "PER"),
+        ("Wien", "LOC"),
+        ("Ulm", "LOC"),
+        ("Tageblatts", "ORG"),
+        ("Anna", "PER"),
+        ("Berg", "LOC"),
+        ("Verband", "ORG"),
+    ]
+    counts = ("comment left out 3", "other tag 6", "spaces in a token 1", "tag missing 1")
+    for count in (*counts, "tag unknown 1", "I-MISC 1", "I to B 3"):
+        assert count in shown, count
+
+
+def part_of(folder, part):
+    return folder / "out" / f"one-{part}.spacy"
+
+
+def test_sentences_and_blocks(tmp_path):
+    """Cut after marks and 60 tokens, never in an entity; in order; nothing is lost."""
+    short = [f"Wort{i} O\n. O\n" for i in range(300)]
+    long = [f"w{i} O\n" for i in range(59)] + ["St B-LOC\n", ". I-LOC\n", "Pölten I-LOC\n", "x O\n"]
+    (tmp_path / "one.bio").write_text("".join(short + long), "utf8")
+    call("data.convert_europeana", tmp_path / "one.bio", tmp_path / "out" / "one")
+    train, dev, test = (docs(part_of(tmp_path, part)) for part in ("train", "dev", "test"))
+    assert {len(doc) for doc in train} == {2}
+    lines = [line.split()[0] for line in "".join(short + long).splitlines()]
+    assert [token.text for doc in train + dev + test for token in doc] == lines
+    assert sum(map(len, train)) in (530, 532)  # 80 % of 663
+    assert sum(map(len, dev)) in (66, 68)
+    assert [ent.text.strip() for doc in dev + test for ent in doc.ents] == ["St . Pölten"]
+    assert max(map(len, train + dev + test)) == 62

@@ -1,7 +1,6 @@
 """The pictures show the means of the runs, and can be read on any page."""
 
 import os
-import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import srsly
 from matplotlib.figure import Figure
 
-from helpers.project_scripts import command, environment
+from helpers.project_scripts import run
 from scripts.experiments.runs import Run, write_runs
 from scripts.figures import plot_results, plotting
 
@@ -120,8 +119,8 @@ def test_updates(figures):
         Run(experiment=name, variant=variant, data="wnut17", seed=seed, scores={"ents_f": 0.5})
         for name, variant, seed in histories
     ]
-    for run, history in zip(runs, histories.values()):
-        run.history = history
+    for one, history in zip(runs, histories.values()):
+        one.history = history
     plot_results.draw_updates(runs, Path("a.svg"))
     panels = [axes for axes in figures[0].axes if axes.get_visible()]
     assert [axes.get_title() for axes in panels] == ["WNUT17", "WNUT17, CRF"]
@@ -235,14 +234,9 @@ def test_what_there_are_no_figures_for(tmp_path, capsys):
     assert "b.json" in capsys.readouterr().out
 
 
-def test_without_matplotlib(tmp_path):
+def test_without_matplotlib(tmp_path, monkeypatch):
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
-    run = subprocess.run(
-        command("figures.plot_results", tmp_path),
-        env=environment(PYTHONPATH=os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))),
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 1
-    assert "pip install 'spacy-elmo[analysis]'" in run.stdout + run.stderr
-    assert "Traceback" not in run.stderr
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    printed = run("figures.plot_results", tmp_path, fails=True)
+    assert "pip install 'spacy-elmo[analysis]'" in printed
+    assert "Traceback" not in printed

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from unittest.mock import Mock
 
 import pytest
 import srsly
@@ -64,22 +65,13 @@ def test_commands(project):
             assert not name.startswith(("scripts/", "configs/")) or (PROJECT / name).is_file(), name
 
 
-@pytest.mark.parametrize(
-    "workflow",
-    [
-        *("ner", "textcat", "tagger", "srl", "crf", "bcn", "coref", "entailment", "qa"),
-        *(
-            "static",
-            "pretrained",
-            "domain",
-            "language_models",
-            "historical",
-            "experiments",
-            "pretrain",
-            "all",
-        ),
-    ],
-)
+WORKFLOWS = """
+ner textcat tagger srl crf bcn coref entailment qa
+static pretrained domain language_models historical experiments pretrain all
+"""
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS.split())
 def test_workflows_make_what_they_need(project, workflow):
     """From the assets alone, in their order, for all data of their trials."""
     commands = {command["name"]: command for command in project["commands"]}
@@ -123,12 +115,8 @@ def test_every_training_takes_the_gpu(project):
 
 
 def test_no_gpu_is_said(monkeypatch):
-    monkeypatch.setattr(run_trial, "require_gpu", refuse)
+    monkeypatch.setattr(run_trial, "require_gpu", Mock(side_effect=ValueError("no GPU")))
     with pytest.raises(ValueError, match="no GPU"):
         run_trial.use_processor(0)
     with run_trial.use_processor(-1):
         assert get_current_ops().name == "numpy"
-
-
-def refuse(gpu_id):
-    raise ValueError(f"no GPU {gpu_id}")

@@ -1,6 +1,7 @@
 import pytest
 
 from scripts.experiments.runs import Run, write_runs
+from scripts.figures.results import distinct, load
 from scripts.figures.results_tables import (
     damage_table,
     fill,
@@ -219,3 +220,35 @@ def test_pages(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main([page], tmp_path)
     assert page.read_text("utf8") == "<!-- results:ner -->"
+
+
+# The runs put together
+
+
+ELMO = {"experiment": "ner", "data": "wnut17", "variant": "elmo"}
+
+
+def test_order(tmp_path):
+    """By corpus and variant as the results name them; what they do not name as in the files."""
+    names = [("new", "b"), ("new", "a"), ("ud_ewt", "input"), ("wnut17", "input")]
+    names += [("ud_ewt", "tok2vec")]
+    scores = {"tag_acc": 0.5}
+    runs = [
+        Run(experiment="tagger", data=data, variant=variant, seed=0, scores=scores)
+        for data, variant in names
+    ]
+    write_runs(runs, tmp_path)
+    expected = [("wnut17", "input"), ("ud_ewt", "tok2vec"), ("ud_ewt", "input")]
+    expected += [("new", "b"), ("new", "a")]
+    assert [(run.data, run.variant) for run in load(tmp_path)] == expected
+
+
+def test_distinct():
+    """Equal runs of two experiments count once; those that do not say are all different."""
+    scores = {"ents_f": 0.1}
+    first = Run(**ELMO, seed=0, scores=scores, settings="a")
+    again = Run(**{**ELMO, "experiment": "place"}, seed=0, scores=scores, settings="a")
+    others = [
+        Run(**ELMO, seed=seed, scores=scores, settings="b" * (seed > 2)) for seed in (1, 2, 3)
+    ]
+    assert distinct([first, *others, again]) == [first, *others]

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -91,11 +92,8 @@ def try_it(corpus, tiny_weights, tmp_path):
 @pytest.fixture
 def no_training(monkeypatch):
     """Training fails from now on."""
-
-    def fail(job):
-        raise AssertionError(f"{job.trial.name} is trained")
-
-    return lambda: monkeypatch.setattr(run_trial, "do", fail)
+    refused = Mock(side_effect=AssertionError("is trained"))
+    return lambda: monkeypatch.setattr(run_trial, "do", refused)
 
 
 def lines(folder):
@@ -114,13 +112,10 @@ def lines(folder):
         ("textcat", "trec", "tok2vec", "accuracy"),
         ("srl", "ewt_srl", "input", "srl_f"),
         ("crf", "wnut17", "taglm", "ents_f"),
-        ("crf", "uner_ewt", "input", "ents_f"),
         ("bcn", "sst5", "input_output", "accuracy"),
-        ("textpair", "snli", "tok2vec", "cats_acc"),
         ("textpair", "snli", "input_output", "cats_acc"),
         ("qa", "new_wiki", "input", "qa_f1"),
         ("coref", "litbank_coref", "input", "coref_f"),
-        ("coref", "ontogum_coref", "tok2vec", "coref_f"),
     ],
 )
 def test_a_trial(try_it, name, data, variant, score):

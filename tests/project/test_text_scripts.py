@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from helpers.project_scripts import call
+from helpers.project_scripts import call, docs, run
 
 TEXT = "".join(f"sentence {number} .\n" for number in range(10))
 
@@ -66,3 +66,30 @@ def test_weigh_sources(tmp_path):
     (tmp_path / "index.tsv").write_text("wiki\tlong\t0\t99\n")
     output = call("data.weigh_sources", *files, "--source", "wiki", "--share", 0.5, fails=True)
     assert "ends before line 99, the end of 'long'" in output
+
+
+# Other scripts
+
+
+def test_prepare_text(tmp_path):
+    book = tmp_path / "book.txt"
+    book.write_text("One two\nthree. Four\n\nHeading\n\nFive, six.\n", "utf8")
+    call("data.prepare_text", tmp_path / "out" / "train.txt", book)
+    lines = (tmp_path / "out" / "train.txt").read_text("utf8").splitlines()
+    assert lines == ["One two three .", "Four", "Heading", "Five , six ."]
+
+
+def test_demo_data_is_the_same_every_time(tmp_path):
+    call("demo.data", tmp_path / "a")
+    run("demo.data", tmp_path / "b")  # another process has other hashes
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert "lm-train.txt" in names
+    assert "textcat-test.spacy" in names
+    for name in names:
+        if name.endswith(".txt"):
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        else:
+            one, two = (docs(tmp_path / folder / name) for folder in ("a", "b"))
+            assert [doc.to_json() for doc in one] == [doc.to_json() for doc in two]
+    train = {doc.text for doc in docs(tmp_path / "a" / "ner-train.spacy")}
+    assert not train & {doc.text for doc in docs(tmp_path / "a" / "ner-test.spacy")}

@@ -102,13 +102,10 @@ def test_roles(read_lines):
         assert "srl" not in example.predicted.spans
 
 
-def test_a_predicate_without_a_tag(read_lines):
+def test_predicates_without_a_tag_and_equal_frames(read_lines):
     for tags in (["O"] * 4, ["B-ARG0", "O", "O", "O"]):
         (example,) = read_lines("SRLCorpus", {**ROLES, "frames": [{"pred": 1, "tags": tags}]})
         assert (1, 2, "V") in read_frames(example.reference)[1]
-
-
-def test_equal_frames_count_once(read_lines):
     (example,) = read_lines("SRLCorpus", {**ROLES, "frames": [FRAME, FRAME]})
     assert len(example.reference.spans["srl"]) == 2
 
@@ -125,12 +122,9 @@ def test_clusters(read_lines):
     for doc in (examples[0].predicted, examples[0].reference):
         assert [sentence.start for sentence in doc.sents] == [0, 4]
     assert not examples[1].predicted.has_annotation("SENT_START")
-
-
-def test_clusters_by_other_keys(read_lines):
     (example,) = read_lines("CorefCorpus", CLUSTERS, span_cluster_prefix="same")
     assert set(example.reference.spans) == {"same_1", "same_2"}
-    assert read_clusters(example.reference, "same") == [[(0, 1), (4, 5)], [(2, 3)]]
+    assert read_clusters(example.reference, "same") == clusters[0]
 
 
 def check_questions(examples):
@@ -188,19 +182,34 @@ def test_pairs(read_lines):
         premises = [str(*doc.spans["premise"]) for doc in (example.predicted, example.reference)]
         assert premises[0] == premises[1]
     assert words(examples[0].predicted)[:4] == ["A", "man", "eats", "."]
-
-
-def test_pairs_by_other_names(read_lines):
     line = {"one": "I sat by the bank.", "other": "A bank lends.", "label": "no"}
     (example,) = read_lines("TextPairCorpus", line, groups=["one", "other"])
     assert example.predicted.spans["other"][0].text == "A bank lends."
 
 
-def test_docs_that_are_no_pairs_are_named(tmp_path):
-    path = tmp_path / "pairs.spacy"
-    DocBin(docs=[Doc(NLP.vocab, words=["A", "man"])]).to_disk(path)
-    with pytest.raises(ValueError, match=r"pairs\.spacy: the Doc 'A man' needs one span"):
-        read("TextPairCorpus", path)
+@pytest.mark.parametrize(
+    ("reader", "key", "label", "place", "named"),
+    [
+        ("BIOCorpus", "chunks", "A", (1, 1), "the span .* has no tokens"),
+        ("BIOCorpus", "chunks", "", (0, 1), "the span .* has no label"),
+        ("BIOCorpus", "chunks", " ", (0, 1), "the span .* has no label"),
+        ("SRLCorpus", "srl", "ARG0", (1, 1), "the span .* has no tokens"),
+        ("SRLCorpus", "srl", "", (0, 1), "the span .* has no label"),
+        ("CorefCorpus", "coref_clusters_1", "", (1, 1), "the span .* has no tokens"),
+        ("QACorpus", "answer", "", (2, 2), "the span .* has no tokens"),
+        ("TextPairCorpus", "premise", "", (0, 1), r"a label in doc\.cats of the Doc 'Who runs A"),
+        ("TextPairCorpus", "other", "", (0, 1), "the Doc 'Who runs A man runs' needs one span"),
+    ],
+)
+def test_wrong_docs_are_named(tmp_path, reader, key, label, place, named):
+    doc = make_pair(NLP, "Who runs", "A man runs", ["question", "context"])
+    doc.spans["hypothesis"] = list(doc.spans["context"])
+    doc.spans[key] = [Span(doc, *place, label=label)]
+    doc.cats = {"": 1.0}
+    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
+    settings = {"spans_key": key} if key == "chunks" else {}
+    with pytest.raises(ValueError, match=rf"x\.spacy: {named}"):
+        read(reader, tmp_path / "x.spacy", **settings)
 
 
 READERS = ("BIOCorpus", "SRLCorpus", "CorefCorpus", "TextPairCorpus", "QACorpus")
@@ -215,37 +224,6 @@ def test_broken_docs_are_named(tmp_path, reader):
         (tmp_path / "x.spacy").write_bytes(content)
         with pytest.raises(ValueError, match=r"x\.spacy is not a \.spacy file, or it is broken: "):
             read(reader, tmp_path / "x.spacy")
-
-
-@pytest.mark.parametrize(
-    ("reader", "key", "label", "place", "missing"),
-    [
-        ("BIOCorpus", "chunks", "A", (1, 1), "tokens"),
-        ("BIOCorpus", "chunks", "", (0, 1), "label"),
-        ("BIOCorpus", "chunks", " ", (0, 1), "label"),
-        ("SRLCorpus", "srl", "ARG0", (1, 1), "tokens"),
-        ("SRLCorpus", "srl", "", (0, 1), "label"),
-        ("CorefCorpus", "coref_clusters_1", "", (1, 1), "tokens"),
-        ("QACorpus", "answer", "", (2, 2), "tokens"),
-    ],
-)
-def test_gold_spans_without_tokens_or_labels_are_refused(
-    tmp_path, reader, key, label, place, missing
-):
-    doc = make_pair(NLP, "Who runs", "A man runs", ["question", "context"])
-    doc.spans[key] = [Span(doc, *place, label=label)]
-    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
-    settings = {"spans_key": key} if key == "chunks" else {}
-    with pytest.raises(ValueError, match=rf"x\.spacy: the span .* has no {missing}"):
-        read(reader, tmp_path / "x.spacy", **settings)
-
-
-def test_labels_of_pairs_are_not_empty(tmp_path):
-    doc = make_pair(NLP, "A man", "He", ["premise", "hypothesis"])
-    doc.cats = {"": 1.0}
-    DocBin(docs=[doc]).to_disk(tmp_path / "x.spacy")
-    with pytest.raises(ValueError, match=r"x\.spacy: a label in doc\.cats of the Doc 'A man He'"):
-        read("TextPairCorpus", tmp_path / "x.spacy")
 
 
 def frames(*changed):
@@ -268,16 +246,13 @@ WRONG = {
             {"words": [1], "tags": ["O"]},
             r'"words"\[0\] should be a valid string, got 1: expected {',
         ),
-        ({"words": "In", "tags": ["O"]}, '"words" should be a valid array, got "In"'),
         ({**TAGS, "tags": TAGS["tags"][1:]}, "3 words, but 2 tags"),
         ({**TAGS, "tags": ["O", "I-LOC", "I-LOC"]}, "token 1: I-LOC follows O"),
         ({**TAGS, "tags": ["O", "LOC", "I-LOC"]}, "token 1: .*'LOC'"),
         ({**TAGS, "tags": ["O", "B- ", "I- "]}, "token 1: .*'B- '"),
     ],
     ("SRLCorpus", json.dumps(ROLES)): [
-        ("{", "not JSON"),
         ({"words": ["a"]}, '"frames" is missing'),
-        ({"words": "ab", "frames": 1}, '"words" should be a valid array, got "ab"'),
         ({"words": [""], "frames": []}, r'"words"\[0\] .*at least 1 character, got ""'),
         (frames({"pred": 4}), '"pred".*0 to 3, got 4'),
         (frames({"pred": "1"}), r'"frames"\[0\]\["pred"\] should be a valid integer, got "1"'),
@@ -293,11 +268,8 @@ WRONG = {
         (frames({}, {"tags": ["O"] * 4}), "token 1 has two different frames"),
     ],
     ("CorefCorpus", json.dumps(CLUSTERS)): [
-        ("{", "not JSON"),
-        ("[1]", "should be an object, got .1.: expected"),
         ({"words": ["a"]}, '"clusters" is missing'),
         ({**CLUSTERS, "words": ["", *"abcdef"]}, r'"words"\[0\]'),
-        ({**CLUSTERS, "words": "Ann ran."}, '"words" should be a valid array, got "Ann ran."'),
         ({**CLUSTERS, "sentence_starts": 0}, '"sentence_starts" should be a valid array, got 0'),
         (clusters([0, 1]), r'"clusters"\[0\]\[0\]'),
         (clusters([[0, 1, 2]]), r'"clusters"\[0\]\[0\] .*got .0, 1, 2.'),
@@ -320,7 +292,6 @@ WRONG = {
             {**QUESTION, "answers": [{"text": "Rome"}]},
             r'"answers"\[0\]\["answer_start"\] is missing',
         ),
-        ({**QUESTION, "context": None}, '"context" should be a valid string, got null: expected'),
         ({**QUESTION, "context": ["a"] * 99}, r'got \["a", "a", .*\.\.\.: expected'),
         ({**QUESTION, "question": ""}, "the question of the Doc .* has no tokens"),
     ],

@@ -114,12 +114,6 @@ def test_wrapped_text_is_cut_between_paragraphs(tmp_path):
     assert corpus.documents.tolist() == [0]
 
 
-def test_german(tmp_path):
-    (tmp_path / "a.txt").write_text("Das ist z.B. gut.\n", "utf8")
-    corpus = prepare(tmp_path / "a.txt", tmp_path / "out", format="text", lang="de", **SMALL)
-    assert sentences_of(corpus) == [["Das", "ist", "z.B.", "gut", "."]]
-
-
 @pytest.mark.parametrize(
     "settings",
     [

@@ -9,6 +9,7 @@ import pytest
 from spacy_elmo.text import parts as parts_module
 from spacy_elmo.text.prepare import is_prepared, prepare
 
+from helpers.calls import note_calls
 from helpers.prepared import SMALL, content, random_text
 
 SCRIPT = """
@@ -36,15 +37,7 @@ def inputs(tmp_path):
 @pytest.fixture
 def n_read(monkeypatch):
     """The chunks that were read."""
-    found = []
-    read = parts_module._read
-
-    def counted(data, reading):
-        found.append(data)
-        return read(data, reading)
-
-    monkeypatch.setattr(parts_module, "_read", counted)
-    return found
+    return note_calls(monkeypatch, parts_module, "_read", lambda data, reading: data)
 
 
 @pytest.mark.processes

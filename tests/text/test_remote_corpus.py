@@ -13,6 +13,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
 from spacy_elmo.text.size import estimate_tokens
 
+from helpers.calls import note_calls
 from helpers.prepared import SMALL, assert_same_text, manifest_of, random_text
 
 URL = "memory://bucket/corpus"
@@ -39,15 +40,11 @@ def url(folder):
 @pytest.fixture
 def opened(monkeypatch):
     """The names of the files that were opened in memory."""
-    found = []
-    open_file = MemoryFileSystem._open
 
-    def noted(system, path, *arguments, **options):
-        found.append(path.rpartition("/")[2])
-        return open_file(system, path, *arguments, **options)
+    def name(system, path, *arguments, **options):
+        return path.rpartition("/")[2]
 
-    monkeypatch.setattr(MemoryFileSystem, "_open", noted)
-    return found
+    return note_calls(monkeypatch, MemoryFileSystem, "_open", name)
 
 
 def test_is_the_corpus_on_disk(folder, url):

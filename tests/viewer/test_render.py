@@ -10,6 +10,7 @@ pytest.importorskip("sklearn")
 from spacy_elmo.viewer import render
 
 from helpers import shown_pages
+from helpers.components import listener, tagger
 
 TEXTS = [
     "the river bank is green .",
@@ -130,9 +131,7 @@ def test_heat(nlp):
 
 def test_mix(nlp):
     assert "No component mixes" in section_of(render(nlp, style="mix", jupyter=False))["note"]
-    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "width": 12}
-    tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
-    nlp.add_pipe("tagger", config={"model": tagger}).add_label("NN")
+    nlp.add_pipe("tagger", config=tagger(listener())).add_label("NN")
     nlp.initialize()
     section = section_of(render(nlp, style="mix", jupyter=False))
     assert [row["names"] for row in section["rows"]] == [

@@ -1,16 +1,23 @@
 """The component `elmo_coref`: what it reads, learns from and writes."""
 
+import re
 from pathlib import Path
 
 import pytest
 import spacy
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.coref.clusters import read_clusters, write_clusters
+from spacy_elmo.tasks.coref.clusters import (
+    gold_clusters,
+    predicted_clusters,
+    read_clusters,
+    write_clusters,
+)
 from spacy_elmo.tasks.coref.corpus import make_doc
 from spacy_elmo.tasks.coref.model import DocRanker
 
+from helpers.calls import note_calls
 from helpers.commands import run_python
 from helpers.components import embed, listener
 from helpers.gradients import check_component
@@ -20,19 +27,6 @@ from helpers.tasks import CLUSTERS, COREF, cluster_examples, coref
 @pytest.fixture
 def trained(know):
     return know(COREF)
-
-
-def words_of(doc):
-    return {key: [span.text for span in spans] for key, spans in doc.spans.items()}
-
-
-def test_clusters_of_a_text(trained):
-    assert words_of(trained("Tom ran home . He was late .")) == {
-        "coref_clusters_1": ["Tom", "He"],
-        "coref_clusters_2": ["home"],
-    }
-    assert words_of(trained("It rained .")) == {}
-    assert words_of(trained("")) == {}
 
 
 def test_without_singletons(make):
@@ -60,24 +54,17 @@ def test_training_reads_some_sentences(make, monkeypatch):
     doc = make_doc(nlp.vocab, text.split(), [[(0, 1), (4, 5)]], range(0, 20, 4))
     data = [Example(Doc(nlp.vocab, words=text.split(), sent_starts=[1, 0, 0, 0] * 5), doc)]
     nlp.initialize(lambda: data)
-    read = []
-    rank = DocRanker.__call__
-
-    def remember(self, number, segments):
-        read.append([one.start for one in segments])
-        return rank(self, number, segments)
-
-    monkeypatch.setattr(DocRanker, "__call__", remember)
+    noted = note_calls(monkeypatch, DocRanker, "__call__", lambda *arguments: arguments)
     spacy.util.fix_random_seed(0)
     for _ in range(40):
         nlp.get_pipe("elmo_coref").update(data)
-    assert {tuple(one) for one in read} == {(i, i + 4) for i in range(0, 16, 4)}
-    read.clear()
+    read = [tuple(one.start for one in segments) for *_, segments in noted]
+    assert set(read) == {(i, i + 4) for i in range(0, 16, 4)}
     nlp(data[0].predicted)
-    assert read == [[0, 4, 8, 12, 16]]
     nlp.get_pipe("elmo_coref").max_training_sentences = 0
     nlp.get_pipe("elmo_coref").update(data)
-    assert read[1] == read[0]
+    for *_, segments in noted[-2:]:
+        assert [one.start for one in segments] == [0, 4, 8, 12, 16]
 
 
 def test_training_reads_few_tokens(make, monkeypatch):
@@ -110,9 +97,10 @@ def test_gradients(make, singletons):
 
 
 def test_loss_of_rankings(trained):
-    """`get_loss` is what `update` adds up."""
+    """`get_loss` is what `update` adds up; of a Doc without annotation 0."""
     pipe = trained.get_pipe("elmo_coref")
-    data = cluster_examples(trained)
+    plain = Example(trained.make_doc("Tom ran ."), trained.make_doc("Tom ran ."))
+    data = [*cluster_examples(trained), plain]
     rankings = [
         pipe.model.predict([one.predicted])(0, pipe.segmenter(one.predicted))[0] for one in data
     ]
@@ -121,6 +109,8 @@ def test_loss_of_rankings(trained):
     for ranking, (d_mentions, d_pairs) in zip(rankings, gradients):
         assert d_mentions.shape == ranking.mention_scores.shape
         assert d_pairs.shape == ranking.pair_scores.shape
+    assert pipe.get_loss([plain], rankings[-1:])[0] == 0.0
+    assert not any(values.any() for values in gradients[-1])
 
 
 @pytest.mark.slow
@@ -153,22 +143,107 @@ def test_clusters_of_before_are_replaced(trained):
     write_clusters(doc, [[(5, 6)]] * 3)
     doc.spans["coref_clusters_other"] = []
     doc.spans["coref_clusters_1_2"] = []
-    assert list(trained(doc).spans) == [
-        *("coref_clusters_other", "coref_clusters_1_2"),
-        *("coref_clusters_1", "coref_clusters_2"),
-    ]
+    assert {key: [*map(str, spans)] for key, spans in trained(doc).spans.items()} == {
+        "coref_clusters_other": [],
+        "coref_clusters_1_2": [],
+        "coref_clusters_1": ["Tom", "He"],
+        "coref_clusters_2": ["home"],
+    }
 
 
-def test_other_keys(make):
+def test_other_keys(make, trained):
     nlp = make(COREF, span_cluster_prefix="chains")
     data = cluster_examples(nlp)
     with pytest.raises(ValueError, match="chains_1"):
         nlp.initialize(lambda: data)
     for example in data:
         write_clusters(example.reference, read_clusters(example.reference), "chains")
-    optimizer = nlp.initialize(lambda: data)
-    optimizer.learn_rate = 0.01
-    for _ in range(50):
-        nlp.update(data, sgd=optimizer)
+    nlp.initialize(lambda: data)
+    weights = trained.get_pipe("elmo_coref").model.to_bytes()
+    nlp.get_pipe("elmo_coref").model.from_bytes(weights)
     assert nlp.evaluate(data)["coref_f"] == 1.0
     assert set(nlp(CLUSTERS[0][0]).spans) == {"chains_1", "chains_2"}
+
+
+# Gold clusters
+
+
+@pytest.fixture
+def initialized():
+    """A pipeline without ELMo, before its first step."""
+    nlp = COREF.add(spacy.blank("en"))
+    nlp.initialize(lambda: cluster_examples(nlp))
+    return nlp
+
+
+TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left .'"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "named"),
+    [
+        (
+            [[(0, 1), (5, 6)], [(0, 3), (0, 1)]],
+            f"the span 'Tom' (0, 1) of {TWICE} occurs twice, first in doc.",
+        ),
+        (
+            [[], [(0, 3), (5, 6), (0, 3)]],
+            f"'Tom and Maria' (0, 3) of {TWICE} occurs twice, first in doc.",
+        ),
+        ([[(5, 6)], [(2, 2)]], f"the span '' (2, 2) of {TWICE} has no tokens"),
+    ],
+)
+def test_wrong_gold_clusters_are_named(initialized, clusters, named):
+    words = ["Tom", "and", "Maria", "ran", ".", "They", "left", "."]
+    reference = Doc(initialized.vocab, words=words)
+    for number, mentions in enumerate(clusters, 1):
+        reference.spans[f"coref_clusters_{number}"] = [Span(reference, *m) for m in mentions]
+    example = Example(Doc(initialized.vocab, words=words), reference)
+    for use in (
+        lambda: initialized.update([example]),
+        lambda: initialized.evaluate([example]),
+        lambda: initialized.get_pipe("elmo_coref").initialize(lambda: [example]),
+    ):
+        with pytest.raises(ValueError, match=re.escape(named)) as error:
+            use()
+        assert "\n" not in str(error.value)
+
+
+def test_mentions_out_of_reach_are_no_error(initialized):
+    """Wider than `max_span_width`, across sentences, or across each other."""
+    nlp = initialized
+    words = ["a", "b", "c", "d", ".", "e", "f"]
+    starts = [i in (0, 5) for i in range(7)]
+    reference = Doc(nlp.vocab, words=words, sent_starts=starts)
+    write_clusters(reference, [[(0, 4), (3, 6)], [(0, 2), (1, 3)]])
+    example = Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
+    nlp.initialize(lambda: [example])
+    assert nlp.update([example])["elmo_coref"] > 0.0
+
+
+def test_no_gold_clusters(initialized):
+    empty = Example(initialized.make_doc(""), make_doc(initialized.vocab, [], []))
+    assert initialized.update([empty, *cluster_examples(initialized)])["elmo_coref"] > 0.0
+    plain = Example(initialized.make_doc("Tom ran ."), initialized.make_doc("Tom ran ."))
+    with pytest.raises(ValueError, match="finds no clusters in doc.spans"):
+        initialized.get_pipe("elmo_coref").initialize(lambda: [plain])
+
+
+def test_other_tokens_than_the_reference():
+    """Mentions go to the predicted Doc's tokens, where those can hold them."""
+    nlp = spacy.blank("en")
+    reference = Doc(nlp.vocab, words=["He", "can", "not", "see", "it"], spaces=[1, 0, 1, 1, 0])
+    write_clusters(reference, [[(0, 1), (4, 5), (1, 2)], [(2, 3)]])
+    predicted = Doc(nlp.vocab, words=["He", "cannot", "see", "it"], spaces=[1, 1, 1, 0])
+    assert gold_clusters(Example(predicted, reference)) == [[(0, 1), (3, 4)]]
+
+
+def test_mentions_that_differ_in_whitespace_are_one():
+    """A mention has one cluster, and stands there once, in other tokens, too."""
+    nlp = spacy.blank("en")
+    predicted = Doc(nlp.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
+    reference = Doc(nlp.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
+    for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):
+        write_clusters(predicted, clusters)
+        assert predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]
+        assert gold_clusters(Example(reference, predicted)) == [[(0, 1), (2, 3)]]

@@ -5,7 +5,6 @@ import pytest
 
 from spacy_elmo.embedding.segmenters import Segment
 from spacy_elmo.tasks.coref.spans import (
-    CandidateSpans,
     antecedent_loss,
     find_candidate_spans,
     gold_pairs,
@@ -55,12 +54,6 @@ def test_pruning(n_kept):
         scores = rng.normal(size=len(spans))
         kept = prune(spans, scores, n_kept)
         assert kept.tolist() == brute_prune(spans.mentions, scores, n_kept)
-
-
-def test_spans_within_each_other_do_not_cross():
-    spans = CandidateSpans(*np.array([(0, 3, 0), (0, 2, 0), (1, 2, 1), (1, 3, 1)]).T)
-    assert prune(spans, np.array([4.0, 3.0, 2.0, 1.0]), 4).tolist() == [0, 1]
-    assert prune(spans, np.array([1.0, 2.0, 3.0, 0.0]), 4).tolist() == [0, 2]
 
 
 def test_clusters_are_what_links_join():

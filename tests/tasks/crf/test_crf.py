@@ -7,6 +7,7 @@ from thinc.api import Model
 
 from spacy_elmo.tasks.crf.gold import gold_spans
 
+from helpers.calls import note_calls
 from helpers.gradients import check_component
 from helpers.tasks import CRF, ENTITIES, entity_examples, make_spans, spans_of
 
@@ -22,12 +23,8 @@ def test_the_other_scheme(make):
     nlp = make(CRF, scheme="bio")
     scores = nlp.evaluate(CRF.train(nlp))
     assert scores["ents_f"] == 1.0
-    assert set(scores["ents_per_type"]) == {"LOC", "PER"}
+    assert set(scores["ents_per_type"]) == {*nlp.get_pipe("elmo_crf").labels} == {"LOC", "PER"}
     assert CRF.all_right(nlp, CRF.found_by(nlp))
-
-
-def test_labels_are_those_of_the_examples(trained):
-    assert trained.get_pipe("elmo_crf").labels == ("LOC", "PER")
 
 
 def test_a_span_group(make):
@@ -46,18 +43,11 @@ def test_batches_change_nothing(trained, max_batch_tokens, monkeypatch):
     """However many tokens are read at a time, which is no more than the setting says, or one
     Doc."""
     pipe = trained.get_pipe("elmo_crf")
-    sizes = []
-    read = Model.predict
-
-    def count(model, docs):
-        sizes.append((sum(map(len, docs)), len(docs)))
-        return read(model, docs)
-
-    monkeypatch.setattr(Model, "predict", count)
+    read = note_calls(monkeypatch, Model, "predict", lambda model, docs: docs)
     monkeypatch.setattr(pipe, "max_batch_tokens", max_batch_tokens)
     texts = ["", *(text for text, _ in ENTITIES), ""]
     assert [spans_of(doc) for doc in trained.pipe(texts)] == [[], *GOLD, []]
-    assert all(n_tokens <= max_batch_tokens or n == 1 for n_tokens, n in sizes)
+    assert all(sum(map(len, docs)) <= max_batch_tokens or len(docs) == 1 for docs in read)
 
 
 def test_gradients(make):

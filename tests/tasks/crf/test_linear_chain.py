@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.tasks.crf.model import CRF_PARAMS, Chains, log_partition
-from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags
+from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags, parse_bio
 from spacy_elmo.tasks.shared.log_space import viterbi
 
 LENGTHS = (3, 0, 5, 1)
@@ -62,23 +62,6 @@ def test_partition_and_marginals(seed):
     np.testing.assert_allclose(expected.transitions, pairs, atol=1e-12)
     np.testing.assert_allclose(expected.start, sum(m[0] for m in marginals if len(m)), atol=1e-12)
     np.testing.assert_allclose(expected.end, sum(m[-1] for m in marginals if len(m)), atol=1e-12)
-
-
-def test_gradient_by_finite_differences():
-    chains = random_chains(7)
-    _, gradient = log_partition(chains)
-    rng = np.random.default_rng(0)
-    for name in (*CRF_PARAMS, "scores"):
-        values = getattr(chains, name)
-        many = name == "scores"
-        steps = [1e-5 * rng.normal(size=v.shape) for v in (values if many else [values])]
-        ends = []
-        for sign in (1, -1):
-            moved = [v + sign * step for v, step in zip(values if many else [values], steps)]
-            ends.append(log_partition(replace(chains, **{name: moved if many else moved[0]}))[0])
-        found = getattr(gradient, name)
-        along = sum((g * step).sum() for g, step in zip(found if many else [found], steps))
-        assert 2 * along == pytest.approx(ends[0] - ends[1], rel=1e-5), name
 
 
 @pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
@@ -151,19 +134,6 @@ def test_a_long_chain():
     np.testing.assert_allclose(expected.transitions, 9_999 / 4)
 
 
-def test_best_tags_that_exclude_each_other():
-    """B and O do; three sequences have one of them: BL, UO and OO."""
-    tags = BILUOTags(["A"])
-    scores = np.zeros((2, len(tags)))
-    scores[0, tags.begin("A")] = scores[1, 0] = 1000.0  # B, and then O
-    chains = Chains([scores], np.zeros((5, 5)), np.zeros(5), np.zeros(5)).constrained(tags)
-    log_z, expected = log_partition(chains)
-    assert log_z == pytest.approx(1000.0 + np.log(3), rel=1e-12)
-    assert expected.scores[0][0, tags.begin("A")] == pytest.approx(1 / 3)
-    assert expected.scores[0][1, 0] == pytest.approx(2 / 3)
-    np.testing.assert_allclose(expected.transitions[:, 0].sum(), 2 / 3)
-
-
 def test_no_tokens():
     chains = random_chains(0, lengths=[0, 0])
     log_z, expected = log_partition(chains)
@@ -191,3 +161,53 @@ def test_scores_whose_exponentials_are_no_numbers(scheme, scale):
             for pair in zip(one, one[1:]):
                 pairs[pair] += weight
         np.testing.assert_allclose(expected.transitions, pairs, atol=1e-9)
+
+
+# Tags
+
+
+NAMES = ["O", "B-ARG0", "I-ARG0", "B-V", "I-V"]  # as BIOTags numbers them
+
+
+@pytest.mark.parametrize("n_tokens", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(5))
+def test_best_of_all_sequences(n_tokens, seed):
+    chains = random_chains(seed, [n_tokens])
+    scores = chains.scores[0]
+    every = product(range(N_TAGS), repeat=n_tokens)
+    expected = max(every, key=lambda tags: total(tags, scores, chains))
+    found = viterbi(scores, chains.transitions, chains.start, chains.end)
+    assert found.tolist() == list(expected)
+
+
+def test_without_tokens():
+    assert viterbi(np.zeros((0, 3)), np.zeros((3, 3)), np.zeros(3), np.zeros(3)).shape == (0,)
+    assert BIOTags(["A"]).decode(np.zeros((0, 3))).shape == (0,)
+
+
+def is_valid(names):
+    return all(
+        not name.startswith("I-") or previous[2:] == name[2:]
+        for previous, name in zip(["O", *names], names)
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_best_of_all_valid_tags(seed):
+    """By the rule as a text says it, not by the matrix."""
+    tags = BIOTags(["ARG0", "V"])
+    scores = np.random.default_rng(seed).normal(size=(5, 5))
+    valid = [one for one in product(range(5), repeat=5) if is_valid([NAMES[tag] for tag in one])]
+    expected = max(valid, key=lambda one: scores[range(5), one].sum())
+    assert tags.decode(scores).tolist() == list(expected)
+
+
+def test_spans_and_back():
+    tags = BIOTags(["ARG0", "V"])
+    names = ["O", "B-ARG0", "I-ARG0", "B-ARG0", "B-V", "I-V", "O", "B-V"]
+    numbers = [NAMES.index(name) for name in names]
+    spans = [(1, 3, "ARG0"), (3, 4, "ARG0"), (4, 6, "V"), (7, 8, "V")]
+    assert tags.spans(numbers) == parse_bio(names) == spans
+    assert tags.of_spans(spans, 8).tolist() == numbers
+    with pytest.raises(KeyError):
+        tags.of_spans([(0, 1, "ARG9")], 1)

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-import spacy
-from spacy.training import Example
-from thinc.api import Model
 
 from spacy_elmo.tasks.shared.highway_lstm import build_highway_lstm, orthonormal_blocks
 
@@ -58,14 +55,6 @@ def test_formula(directions, depth):
             x = layer_reference(layer, x)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, x.reshape(found.shape), atol=1e-5)
-
-
-def test_what_stands_beside_a_sequence_changes_nothing():
-    X = inputs()
-    model = build_highway_lstm(6, 2).initialize(X=X)
-    together = model.predict(X)
-    for x, found in zip(X, together):
-        np.testing.assert_allclose(model.predict([x])[0], found, atol=1e-6)
 
 
 @pytest.mark.parametrize("directions", [[0], [1], [0, 1]])
@@ -139,38 +128,3 @@ def test_only_empty_sequences():
     assert [output.shape for output in outputs] == [(0, 6)]
     assert [d.shape for d in backprop(outputs)] == [(0, 4)]
     assert model.predict([]) == []
-
-
-def test_bytes():
-    X = inputs()
-    model = build_highway_lstm(6, 2).initialize(X=X)
-    loaded = build_highway_lstm(6, 2).from_bytes(model.to_bytes())
-    for one, other in zip(model.predict(X), loaded.predict(X)):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("directions", ["alternating", "bidirectional"])
-def test_in_a_tok2vec(directions):
-    """An encoder as any other: a tagger learns with it."""
-    nlp = spacy.blank("en")
-    encode = {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 16, "directions": directions}
-    embed = {
-        "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": 16,
-        "attrs": ["NORM"],
-        "rows": [50],
-        "include_static_vectors": False,
-    }
-    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
-    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
-    tagger = nlp.add_pipe("tagger", config={"model": model})
-    texts = {"a b a": ["X", "Y", "Z"], "a a": ["X", "Z"]}  # by place, not by word
-    examples = [
-        Example.from_dict(nlp.make_doc(text), {"tags": tags}) for text, tags in texts.items()
-    ]
-    optimizer = nlp.initialize(lambda: examples)
-    optimizer.learn_rate = 0.02
-    for _ in range(60):
-        nlp.update(examples, sgd=optimizer)
-    assert nlp.evaluate(examples)["tag_acc"] == 1.0
-    assert isinstance(tagger.model, Model)

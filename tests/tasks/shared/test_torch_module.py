@@ -1,4 +1,5 @@
 import pickle
+import random
 from functools import partial
 
 import numpy as np
@@ -15,13 +16,15 @@ from spacy_elmo.tasks.shared.highway_lstm import build_highway_lstm
 from spacy_elmo.tasks.shared.recurrent import (
     BidirectionalRNN,
     VariationalDropout,
-    masked_softmax,
     pad,
     run_gru,
 )
+from spacy_elmo.tasks.shared.text_layer import by_padded
 from spacy_elmo.tasks.shared.torch_module import ModuleShim, get_module_shim, run_module
 from spacy_elmo.tasks.textcat import build_bcn
 from spacy_elmo.tasks.texts.models import build_bidaf, build_esim
+
+from helpers.calls import note_calls
 
 
 class TwoLinear(nn.Module):
@@ -80,12 +83,6 @@ def test_outputs_and_gradients(model, inputs):
         np.testing.assert_allclose(got[number][place], (ends[0] - ends[1]) / 2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("copied", [lambda model: pickle.loads(pickle.dumps(model)), Model.copy])
-def test_copies_compute_the_same(model, inputs, copied):
-    for got, wanted in zip(copied(model).predict(inputs), model.predict(inputs)):
-        np.testing.assert_array_equal(got, wanted)
-
-
 def test_copies_have_optimizers_states_of_their_own(model, inputs):
     """Adam knows parameters by the id of what holds them."""
     twin = model.copy()
@@ -102,13 +99,14 @@ def test_copies_have_optimizers_states_of_their_own(model, inputs):
     assert not torch.equal(*weights)
 
 
-def test_bytes_make_the_module_again(model, inputs):
+def test_bytes_and_copies_make_the_module_again(model, inputs):
     other = Model("two_linear", forward, shims=[ModuleShim(partial(TwoLinear, bias=True))])
     with pytest.raises(ValueError, match="not initialized"):
         other.predict(inputs)
     other.from_bytes(model.to_bytes())
-    for got, wanted in zip(other.predict(inputs), model.predict(inputs)):
-        np.testing.assert_array_equal(got, wanted)
+    for copied in (other, pickle.loads(pickle.dumps(model)), model.copy()):
+        for got, wanted in zip(copied.predict(inputs), model.predict(inputs)):
+            np.testing.assert_array_equal(got, wanted)
     empty = Model("two_linear", forward, shims=[ModuleShim(TwoLinear)])
     assert get_module_shim(empty).from_bytes(get_module_shim(empty).to_bytes()) is not None
 
@@ -202,21 +200,6 @@ def test_averages_of_the_optimizer_are_used_and_put_back(model, inputs):
     assert np.abs(after[0] - before[0]).max() > 0.01
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_padding_changes_nothing(cell):
-    torch.manual_seed(0)
-    rnn = BidirectionalRNN(3, 4, cell)
-    sequences = [torch.randn(n, 3) for n in (2, 5, 0, 1)]
-    padded, mask = pad(sequences)
-    assert mask.sum(1).tolist() == [2, 5, 0, 1]
-    found = rnn(padded, mask)
-    for one, row in zip(sequences, found):
-        if len(one):
-            alone = rnn.rnn(one[None])[0][0]
-            torch.testing.assert_close(row[: len(one)], alone)
-        assert not row[len(one) :].any()
-
-
 @pytest.mark.parametrize("lengths", [(2, 5, 0, 1), (4, 4), (1,), (0,), (0, 0, 30)])
 def test_both_directions_of_a_gru_together_equal_pytorch(lengths):
     """Outputs and gradients of both directions by batched products, and of PyTorch's layer."""
@@ -244,14 +227,7 @@ def test_few_tokens_at_a_time(monkeypatch):
     X = [rng.normal(size=(n, 3)).astype("float32") for n in (1, 9, 0, 2, 20, 2, 3)]
     layer = build_birnn(4)
     layer.initialize(X=X)
-    sizes = []
-    forward = BidirectionalRNN.forward
-
-    def count(self, x, mask):
-        sizes.append(mask.numel())
-        return forward(self, x, mask)
-
-    monkeypatch.setattr(BidirectionalRNN, "forward", count)
+    sizes = note_calls(monkeypatch, BidirectionalRNN, "forward", lambda _, x, mask: mask.numel())
     found, backprop = layer(X, is_train=True)
     assert max(sizes) == 20 and sorted(sizes)[-2] <= 12
     d_X = backprop([np.ones_like(y) for y in found])
@@ -265,14 +241,6 @@ def test_only_empty_sequences():
     padded, mask = pad([torch.randn(0, 3)])
     assert padded.shape == (1, 1, 3) and not mask.any()
     assert not BidirectionalRNN(3, 2)(padded, mask).any()
-
-
-def test_masked_softmax():
-    scores = torch.tensor([[1.0, 2.0, 30.0], [4.0, 5.0, 6.0]])
-    mask = torch.tensor([[True, True, False], [False, False, False]])
-    total = np.exp(1.0) + np.exp(2.0)
-    wanted = [[np.exp(1.0) / total, np.exp(2.0) / total, 0.0], [0.0, 0.0, 0.0]]
-    np.testing.assert_allclose(masked_softmax(scores, mask), wanted, atol=1e-6)
 
 
 def test_variational_dropout_has_one_mask_a_sequence():
@@ -305,3 +273,26 @@ def test_variational_dropout_has_one_mask_a_sequence():
 def test_impossible_settings(build, settings, named):
     with pytest.raises(ValueError, match=named):
         build(**settings)
+
+
+@pytest.mark.parametrize("n_texts", [1, 2])
+def test_padded_groups(n_texts):
+    """Each item once, the longest first; no group is larger than allowed unless it is one item;
+    none could take the next one, too."""
+    rng = random.Random(0)
+    for _ in range(50):
+        lengths = [[rng.choice((0, 1, 5, 40)) for _ in range(n_texts)] for _ in range(20)]
+        groups = list(by_padded(lengths, 60))
+        order = [i for group in groups for i in group]
+        assert sorted(order) == list(range(20))
+        totals = [sum(lengths[i]) for i in order]
+        assert totals == sorted(totals, reverse=True)
+
+        def size(group, lengths=lengths):
+            return len(group) * sum(max(lengths[i][text] for i in group) for text in range(n_texts))
+
+        for group, following in zip(groups, [*groups[1:], []]):
+            assert len(group) == 1 or size(group) <= 60
+            if following:
+                assert size([*group, following[0]]) > 60
+    assert list(by_padded([], 60)) == []

@@ -7,9 +7,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 
-from spacy_elmo.tasks.srl.frames import gold_frames, read_frames, write_frames
+from spacy_elmo.tasks.srl.frames import gold_frames, read_frames, score_srl, write_frames
 from spacy_elmo.tasks.srl.model import Instance, InstanceScorer
 
+from helpers.calls import note_calls
 from helpers.gradients import check_gradients, randomize
 from helpers.tasks import ROLES, SRL, role_examples
 
@@ -53,17 +54,10 @@ def test_roles_of_joined_docs_are_not_mixed(trained):
 def test_batches_change_nothing(trained, max_batch_tokens, monkeypatch):
     """However many tokens are read at a time, which is no more than the setting says, or one
     sentence."""
-    sizes = []
-    score = InstanceScorer.__call__
-
-    def count(self, instances):
-        sizes.append((sum(map(len, instances)), len(instances)))
-        return score(self, instances)
-
-    monkeypatch.setattr(InstanceScorer, "__call__", count)
+    read = note_calls(monkeypatch, InstanceScorer, "__call__", lambda _, instances: instances)
     monkeypatch.setattr(trained.get_pipe("elmo_srl"), "max_batch_tokens", max_batch_tokens)
     assert SRL.found_by(trained) == gold(trained)
-    assert all(n_tokens <= max_batch_tokens or n == 1 for n_tokens, n in sizes)
+    assert all(sum(map(len, one)) <= max_batch_tokens or len(one) == 1 for one in read)
 
 
 def test_gradients(make):
@@ -120,8 +114,7 @@ def test_gold_predicates(trained, tmp_path):
     frames = read_frames(nlp(doc))
     assert list(frames) == [1, 4]
     assert frames[1] == gold(nlp)[0][1]
-    scores = nlp.evaluate(role_examples(nlp))
-    assert scores["srl_f"] == scores["srl_predicates_f"] == 1.0
+    assert SRL.main_scores(nlp) == [1.0, 1.0]
     given = role_examples(nlp, ROLES[:1])
     write_frames(given[0].predicted, {4: [(4, 5, "V")]})
     assert nlp.evaluate(given)["srl_predicates_f"] == 0.0
@@ -160,15 +153,11 @@ def test_gold_predicates_are_not_asked_for_in_training(make, tmp_path):
     assert first_loss("model") == pytest.approx((per_predicate + once) * np.log(13), rel=1e-4)
 
 
-def test_windows_share_predicates(trained):
+def test_windows_share_predicates(trained, monkeypatch):
     """Each token is asked for in one window, and roles are found in the window around it."""
-    pipe = trained.get_pipe("elmo_srl")
-    before = pipe.segmenter
-    pipe.segmenter = registry.get("segmenters", "spacy-elmo.windows.v1")(size=6, overlap=2)
-    try:
-        doc = trained(" ".join([ROLES[0][0]] * 4))
-    finally:
-        pipe.segmenter = before
+    windows = registry.get("segmenters", "spacy-elmo.windows.v1")(size=6, overlap=2)
+    monkeypatch.setattr(trained.get_pipe("elmo_srl"), "segmenter", windows)
+    doc = trained(" ".join([ROLES[0][0]] * 4))
     frames = read_frames(doc)
     spans = [(start, end) for roles in frames.values() for start, end, _ in roles]
     assert all(0 <= start < end <= len(doc) for start, end in spans)
@@ -229,3 +218,52 @@ def test_two_predicates_of_one_token():
     spans(reference, (0, 1, "ARG0", 1), (1, 2, "V", 1), (3, 4, "ARG1", 2), (2, 3, "V", 2))
     predicted = Doc(nlp.vocab, words=["I", "wanna", "go"])
     assert gold_frames(Example(predicted, reference)) == {1: [(0, 1, "ARG0")]}
+
+
+# The scores
+
+
+NLP = spacy.blank("en")
+
+
+def doc(frames=None):
+    found = Doc(NLP.vocab, words=["He", "ran", "home", "and", "she", "saw", "him"])
+    if frames is not None:
+        write_frames(found, frames)
+    return found
+
+
+GOLD = {
+    1: [(0, 1, "ARG0"), (1, 2, "V"), (2, 3, "ARG4")],
+    5: [(4, 5, "ARG0"), (5, 6, "V"), (6, 7, "ARG1")],
+}
+
+
+def test_a_worked_example():
+    """Of four gold roles one is found; three are predicted: one has another end, one another
+    predicate. Of two predicates one is found, and one is none. V and C-V do not count."""
+    predicted = {
+        1: [(0, 1, "ARG0"), (1, 2, "V"), (2, 4, "ARG4"), (4, 5, "C-V")],
+        6: [(4, 5, "ARG0"), (6, 7, "V")],
+    }
+    scores = score_srl([Example(doc(predicted), doc(GOLD))])
+    assert scores["srl_p"] == pytest.approx(1 / 3)
+    assert scores["srl_r"] == pytest.approx(1 / 4)
+    assert scores["srl_f"] == pytest.approx(2 / 7)
+    assert scores["srl_predicates_p"] == scores["srl_predicates_r"] == pytest.approx(1 / 2)
+    assert scores["srl_per_type"] == {
+        "ARG0": {"p": 0.5, "r": 0.5, "f": 0.5},
+        "ARG1": {"p": 0.0, "r": 0.0, "f": 0.0},
+        "ARG4": {"p": 0.0, "r": 0.0, "f": 0.0},
+    }
+
+
+def test_only_annotated_docs_count():
+    alone = score_srl([Example(doc(GOLD), doc(GOLD))])
+    assert alone["srl_f"] == alone["srl_predicates_f"] == 1.0
+    assert score_srl([Example(doc(GOLD), doc(GOLD)), Example(doc(GOLD), doc())]) == alone
+    missed = score_srl([Example(doc(), doc(GOLD))])
+    assert missed["srl_f"] == missed["srl_r"] == 0.0
+    invented = score_srl([Example(doc(GOLD), doc({}))])
+    assert invented["srl_p"] == 0.0
+    assert set(score_srl([]).values()) == {None}

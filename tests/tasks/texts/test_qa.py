@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_elmo.tasks.texts import QUESTION, copy_pair, make_pair
+from spacy_elmo.tasks.texts.corpus import make_question
 from spacy_elmo.tasks.texts.modules import BiDAFSelfAttention
-from spacy_elmo.tasks.texts.qa import best_span
+from spacy_elmo.tasks.texts.qa import best_span, f1_of_words, normalize, score_qa
 
+from helpers.calls import note_calls
 from helpers.commands import run_elmo
 from helpers.components import listener
 from helpers.gradients import check_gradients, randomize, softmax
@@ -137,27 +140,6 @@ def test_loss_of_scores_far_apart(trained, gap):
     np.testing.assert_allclose(gradient, wanted, atol=1e-6)
 
 
-def test_loss_with_no_answer(make):
-    """No answer is one more token, with scores 0, in both softmaxes."""
-    nlp = make(QA)
-    data = question_examples(nlp, [QUESTIONS[0], UNANSWERABLE[0]])
-    nlp.initialize(lambda: data)
-    rng = np.random.default_rng(0)
-    lengths = [len(example.reference.spans["context"][0]) for example in data]
-    scores = [rng.normal(size=(n, 2)).astype("float32") for n in lengths]
-    loss, gradients = nlp.get_pipe("elmo_qa").get_loss(data, scores)
-    right = [(0, 0), (lengths[1], lengths[1])]  # "Maria", and the token of no answer
-    expected = 0.0
-    for values, gradient, ends in zip(scores, gradients, right):
-        probabilities = softmax(np.vstack([values, [0.0, 0.0]]).astype("float64"), axis=0)
-        wanted = probabilities.copy()
-        for column, token in enumerate(ends):
-            expected -= math.log(probabilities[token, column])
-            wanted[token, column] -= 1.0
-        np.testing.assert_allclose(gradient, wanted[:-1], atol=1e-6)
-    assert loss == pytest.approx(expected, rel=1e-6)
-
-
 @pytest.mark.parametrize("no_answer", [False, True])
 @pytest.mark.parametrize("n_sentences", [1, 3])
 def test_the_best_span_is_that_of_all(no_answer, n_sentences):
@@ -207,14 +189,12 @@ def test_answers_do_not_cross_sentences(trained):
 
 def test_long_contexts_are_read_in_windows(trained, monkeypatch):
     """No attention is larger than a window; all tokens of the context compete."""
-    sizes = []
-    forward = BiDAFSelfAttention.forward
-
-    def count(self, first, second, *beside):
-        sizes.append((len(second), max(map(len, second))))
-        return forward(self, first, second, *beside)
-
-    monkeypatch.setattr(BiDAFSelfAttention, "forward", count)
+    sizes = note_calls(
+        monkeypatch,
+        BiDAFSelfAttention,
+        "forward",
+        lambda self, first, second, *beside: (len(second), max(map(len, second))),
+    )
     context = " ".join(["It rained ."] * 2000 + ["The old dog sleeps , and Anna runs ."])
     doc = trained(make_pair(trained, "Who sleeps ?", context, QUESTION))
     assert max(longest for _, longest in sizes) == 600
@@ -287,34 +267,23 @@ def test_docs_that_are_no_pairs(trained):
         )
 
 
-def test_other_tokens_than_the_reference(trained):
-    """Answers go to the predicted Doc's tokens."""
-    reference = make_pair(trained, "Who ?", ["It", "can", "not", "be", "Anna", "."], QUESTION)
-    reference.spans["answer"] = [reference[6:7]]
-    predicted = make_pair(trained, "Who ?", ["It", "can", "not", "be", "An", "na", "."], QUESTION)
-    for token in (2, 3, 4):
-        assert reference[token].text == predicted[token].text
-    words = [token.text for token in predicted]
-    spaces = [bool(token.whitespace_) for token in predicted]
-    spaces[6] = False
-    glued = spacy.tokens.Doc(trained.vocab, words=words, spaces=spaces)
-    for group in QUESTION:
-        span = predicted.spans[group][0]
-        glued.spans[group] = [glued[span.start : span.end]]
-    pipe = trained.get_pipe("elmo_qa")
-    assert pipe._gold(Example(glued, reference)) == [(4, 6)]
-
-
-def test_an_answer_within_a_token(trained):
-    """It becomes the whole token."""
-    reference = make_pair(trained, "Who ?", ["Ann", "Smith", "-", "Jones", "ran"], QUESTION)
-    reference.spans["answer"] = [reference[3:4]]
-    words, spaces = ["Who", "?", "Ann", "Smith-Jones", "ran"], [True] * 5
-    predicted = spacy.tokens.Doc(trained.vocab, words=words, spaces=spaces)
-    predicted.spans["question"], predicted.spans["context"] = [predicted[:2]], [predicted[2:]]
-    pipe = trained.get_pipe("elmo_qa")
-    assert pipe._gold(Example(predicted, reference)) == [(1, 2)]
-    assert trained.update([Example(predicted, reference)])["elmo_qa"] > 0.0
+@pytest.mark.parametrize(
+    ("context", "answer", "text", "wanted"),
+    [
+        ("It can not be Anna .", 6, "Who ? It can not be An na .", (4, 6)),
+        ("Ann Smith - Jones ran", 3, "Who ? Ann Smith-Jones ran", (1, 2)),
+    ],
+)
+def test_other_tokens_than_the_reference(trained, context, answer, text, wanted):
+    """Answers go to the predicted Doc's tokens; one within a token becomes the whole token."""
+    reference = make_pair(trained, "Who ?", context.split(), QUESTION)
+    reference.spans["answer"] = [reference[answer : answer + 1]]
+    words = text.split()
+    doc = Doc(trained.vocab, words=words, spaces=[word != "An" for word in words])
+    doc.spans["question"], doc.spans["context"] = [doc[:2]], [doc[2:]]
+    example = Example(doc, reference)
+    assert trained.get_pipe("elmo_qa")._gold(example) == [wanted]
+    assert trained.update([example])["elmo_qa"] > 0.0
 
 
 # The command
@@ -342,3 +311,89 @@ def test_ask(trained, tmp_path):
     spacy.blank("en").to_disk(tmp_path / "pipeline")
     output = run_elmo("ask", *where, status=1).output
     assert "no elmo_qa" in " ".join(output.split())
+
+
+# The scores
+
+
+CONTEXT = "Maria's 1990s song, a hit, won in Rome."
+
+
+@pytest.mark.parametrize("context", ["  The song.", "The song. "])
+def test_blanks_around_answers(context):
+    answers = [{"text": " song", "answer_start": context.index(" song")}]
+    doc = make_question(spacy.blank("en"), "What?", context, answers)
+    assert [span.text for span in doc.spans["answer"]] == ["song"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The Cat's  tail.", "cats tail"),
+        ("an apple, a pear", "apple pear"),
+        ("Anathema", "anathema"),
+        ("a-the", "athe"),
+        ("the", ""),
+        ("U.S.", "us"),
+    ],
+)
+def test_normalization(text, wanted):
+    """As SQuAD's script: punctuation goes before articles, and leaves no blank."""
+    assert normalize(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "wanted"),
+    [
+        ("the old dog", "old dog", 1.0),
+        ("old dog", "the old black dog", 0.8),  # 2 of 2, 2 of 3
+        ("dog dog", "dog", 2 / 3),  # 1 of 2, 1 of 1
+        ("cat", "dog", 0.0),
+        ("", "dog", 0.0),
+        ("", "", 1.0),
+        ("the", "", 1.0),
+        ("dog", "", 0.0),
+    ],
+)
+def test_f1(answer, gold, wanted):
+    assert f1_of_words(answer, gold) == pytest.approx(wanted)
+
+
+# From the definitions in SQuAD's evaluate-v2.0.py: gold answers without words count as none; if
+# answer or gold answer has no words, F is 1 if both have none. Columns: gold answers, tokens of
+# the answer, exact, F.
+JUDGED = [
+    ([], None, 1, 1.0),
+    ([], (6, 7), 0, 0.0),
+    (["song"], None, 0, 0.0),
+    (["song"], (6, 7), 1, 1.0),
+    (["song, a hit"], (6, 7), 0, 2 / 3),
+    ([","], None, 1, 1.0),
+    ([",", "song"], None, 0, 0.0),
+    (["1990", "song"], (4, 6), 0, 0.0),  # 's 1990s: the answers are as they were written
+    (["1990", "song"], (6, 9), 1, 1.0),  # song, a: the best of the answers counts
+]
+
+
+def test_scores():
+    nlp = spacy.blank("en")
+    examples = []
+    for texts, tokens, exact, f1 in JUDGED:
+        answers = [{"text": text, "answer_start": CONTEXT.index(text)} for text in texts]
+        predicted = make_pair(nlp, "What won?", CONTEXT, QUESTION)
+        predicted.spans["answer"] = [predicted[slice(*tokens)]] if tokens else []
+        examples.append(Example(predicted, make_question(nlp, "What won?", CONTEXT, answers)))
+        scores = score_qa(examples[-1:])
+        assert (scores["qa_exact"], scores["qa_f1"]) == (exact, pytest.approx(f1))
+    has = [f1 for texts, _, _, f1 in JUDGED if texts]
+    assert score_qa(examples) == {
+        "qa_exact": pytest.approx(sum(exact for _, _, exact, _ in JUDGED) / 9),
+        "qa_f1": pytest.approx(sum(f1 for *_, f1 in JUDGED) / 9),
+        "qa_has_ans_f1": pytest.approx(sum(has) / 7),
+        "qa_no_ans_f1": 0.5,
+    }
+    examples[-2].reference.spans["answer"].attrs.clear()  # the answer is the token then
+    assert score_qa(examples[-2:-1])["qa_f1"] == pytest.approx(2 / 3)
+    assert score_qa(examples[-2:-1])["qa_no_ans_f1"] is None
+    doc = make_pair(nlp, "What?", "It.", QUESTION)
+    assert set(score_qa([Example(doc, doc)]).values()) == {None}
