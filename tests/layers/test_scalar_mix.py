@@ -11,8 +11,8 @@ def formula(X, raw, gamma, layer_norm):
     weights, outputs = torch.softmax(raw, dim=0), []
     for layers in X:
         if layer_norm:
-            std = layers.std(2, keepdim=True, correction=0)
-            layers = (layers - layers.mean(2, keepdim=True)) / std
+            layers = layers - layers.mean(2, keepdim=True)
+            layers = layers / layers.square().mean(2, keepdim=True).sqrt()
         outputs.append(gamma * sum(w * layer for w, layer in zip(weights, layers)))
     return outputs
 

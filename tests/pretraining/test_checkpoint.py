@@ -1,12 +1,14 @@
 import io
 import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
 import torch
 from thinc.api import Config
 
+from spacy_elmo.files import atomic_stream
 from spacy_elmo.pretraining.checkpoint import (
     check_same_run,
     checkpoints,
@@ -19,6 +21,7 @@ from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import read_corpus
 
 from helpers.full_disk import room_for
+from helpers.killed import child
 from helpers.models import pretraining_config
 
 CORPUS = read_corpus([["the", "cat", "sat", "."], ["dogs", "run", "far", "!"]] * 12)
@@ -233,6 +236,19 @@ def test_what_is_not_finite_is_not_written(tmp_path, what, value):
     if what != "a moment":  # a model does not have it
         with pytest.raises(FloatingPointError, match="at step 2: lower"):
             trainer.evaluate()
+
+
+def test_leftover_of_a_killed_run_goes(tmp_path):
+    def write():
+        with atomic_stream(tmp_path / "checkpoint-0000000001.pt") as file:
+            file.write(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with child(write) as process:
+        os.waitpid(process, 0)
+    assert len(names(tmp_path)) == 1
+    save_after(tmp_path, 2, keep=1)
+    assert names(tmp_path) == ["checkpoint-0000000002.pt"]
 
 
 class Code:
