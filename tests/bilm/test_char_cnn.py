@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm import char_cnn
-from spacy_elmo.bilm.char_cnn import CharacterCNN, Highway
+from spacy_elmo.bilm.char_cnn import CharacterCNN
 from spacy_elmo.frozen.characters import character_ids
 from spacy_elmo.frozen.config import BiLMConfig
 
@@ -31,19 +31,6 @@ def test_token_vectors(changes):
     vectors = encoder.project(encoder.of_characters(torch.from_numpy(ids)))
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
     assert (encoder.projection is None) == (changes.get("filters") == [[1, 2], [4, 3]])
-
-
-def test_highway():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((4, 3))
-    highway = Highway(width=3).double()
-    gate, other = (
-        (linear.weight.detach().numpy(), linear.bias.detach().numpy())
-        for linear in (highway.gate, highway.nonlinear)
-    )
-    g = 1 / (1 + np.exp(-(x @ gate[0].T + gate[1])))
-    expected = g * np.maximum(0, x @ other[0].T + other[1]) + (1 - g) * x
-    np.testing.assert_allclose(highway(torch.from_numpy(x)).detach(), expected, atol=1e-12)
 
 
 def test_starting_values():

@@ -7,8 +7,6 @@ import torch
 from spacy_elmo.bilm.connection import HighwayConnection
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.weights.allennlp import AllenNLP
-from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes
 
 from helpers import reference
@@ -40,19 +38,6 @@ def test_highways_in_float64(n_layers):
     np.testing.assert_array_equal(again.embed(SENTENCES)[0][0], layers[0])
 
 
-def test_gradients():
-    torch.manual_seed(0)
-    layer = HighwayConnection(width=3).double()
-    inputs = [torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
-    weights = list(layer.parameters())
-
-    def run(*tensors):
-        named = dict(zip((name for name, _ in layer.named_parameters()), tensors[2:]))
-        return torch.func.functional_call(layer, named, tensors[:2])
-
-    assert torch.autograd.gradcheck(run, (*inputs, *weights))
-
-
 def test_settings():
     residual, none, highway = (
         BiLMConfig(connections=kind) for kind in ("residual", "none", "highway")
@@ -67,12 +52,6 @@ def test_settings():
         assert BiLMConfig.from_dict(config.to_dict()) == config
     with pytest.raises(ValueError, match="connections.*'residual', 'highway' or 'none'"):
         BiLMConfig(connections="dense")
-
-
-def test_hdf5_has_no_place_for_highways():
-    bilm = BiLM(BiLMConfig(lstm_dim=8, projection_dim=4, connections="highway"))
-    with pytest.raises(ValueError, match="cannot store connections = 'highway'"):
-        AllenNLP.check(ModelBundle(bilm.freeze()))
 
 
 def test_the_carry_gate_carries():

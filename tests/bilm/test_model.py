@@ -100,21 +100,6 @@ def test_no_sentences_and_only_empty_ones():
     assert tuple(bilm.token_vectors([]).shape) == (0, 5)
 
 
-def test_no_result_depends_on_its_companions():
-    rng = np.random.default_rng(0)
-    words = [token for sentence in SENTENCES for token in sentence]
-    sentences = [list(rng.choice(words, size=n)) for n in (3, 25, 1, 0, 8, 8, 14)]
-    _, state = tiny_module().embed([["x"] * n for n in range(7)])
-    together, after = tiny_module().embed(sentences, state)
-    order = rng.permutation(7)
-    shuffled, _ = tiny_module().embed([sentences[i] for i in order], state.rows(order))
-    for place, i in enumerate(order):
-        alone, alone_after = tiny_module().embed([sentences[i]], state.rows([i]))
-        for other in (together[i], shuffled[place]):
-            torch.testing.assert_close(other, alone[0], rtol=0, atol=1e-5)
-        torch.testing.assert_close(after.rows([i]).cell, alone_after.cell, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_windows_change_nothing(monkeypatch, size):
     options = tiny_options()
@@ -144,40 +129,19 @@ def test_gradients(monkeypatch):
     """Against finite differences, in float64, for weights of every kind and for the state."""
     monkeypatch.setattr(module, "WINDOW_ITEMS", 3)  # finite differences run through windows
     bilm = tiny_module(cell_clip=1.5, proj_clip=2.5).double()
-    rng = np.random.default_rng(0)
     sentences = [["a", "bc", "a"], [], ["naïve"]]
     _, state = bilm.embed(sentences, "warm")
-    shapes = [(3, len(sentence), 10) for sentence in sentences]
-    factors = [torch.from_numpy(rng.standard_normal(shape)) for shape in shapes]
     start = BiLMState(state.hidden.clone(), state.cell.clone())
+    given = dict(bilm.requires_grad_(True).named_parameters(), hidden=start.hidden, cell=start.cell)
+    del given["encoder.embedding.weight"]  # its row of the masked position is never trained
+    for tensor in given.values():
+        tensor.requires_grad_()
 
-    def loss():
+    def run(*given):
         layers, after = bilm.embed(sentences, start)
-        return sum((f * x).sum() for f, x in zip(factors, layers)) + after.cell.square().sum()
+        return torch.cat(layers, dim=1), after.hidden, after.cell
 
-    bilm.requires_grad_(True)
-    tensors = {**dict(bilm.named_parameters()), "hidden": start.hidden, "cell": start.cell}
-    start.hidden.requires_grad_()
-    start.cell.requires_grad_()
-    loss().backward()
-    n_compared, epsilon = 0, 1e-6
-    for name, tensor in tensors.items():
-        flat, grad = tensor.detach().view(-1), tensor.grad.view(-1)
-        touched = grad.nonzero().squeeze(1).numpy()
-        assert len(touched), name
-        for i in [*rng.choice(touched, 4), *rng.choice(len(flat), 2)]:
-            if name == "encoder.embedding.weight" and i < 4:
-                continue  # the row of the masked position is never trained
-            value, results = flat[i].item(), []
-            for changed in (value + epsilon, value - epsilon):
-                flat[i] = changed
-                with torch.no_grad():
-                    results.append(loss().item())
-            flat[i] = value
-            slope = (results[0] - results[1]) / (2 * epsilon)
-            assert grad[i].item() == pytest.approx(slope, rel=1e-5, abs=1e-7), (name, i)
-            n_compared += 1
-    assert n_compared > 100
+    assert torch.autograd.gradcheck(run, list(given.values()), fast_mode=True)
 
 
 def test_dropout_only_in_training():

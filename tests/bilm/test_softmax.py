@@ -62,24 +62,6 @@ def test_words_are_drawn_as_often_as_expected(softmax):
     assert (np.abs(found - n_times * expected) < 5 * deviation).all()
 
 
-def test_training_finds_the_distribution_of_the_text():
-    """Whatever is drawn, the optimum is that of the full softmax: here the words'
-    own shares, of which one is half of the text."""
-    torch.manual_seed(0)
-    n_words, shares = 200, torch.tensor([0.5, 0.2] + [0.3 / 198] * 198)
-    softmax = LanguageModelSoftmax(n_words=n_words, width=1)
-    softmax.weight.data.zero_()
-    for step in range(1500):
-        targets = torch.multinomial(shares, 1024, replacement=True)
-        candidates = softmax.draw_negatives(60)
-        rows = softmax.rows(targets, candidates)
-        softmax.loss(torch.zeros(1024, 1), targets, rows).backward()
-        softmax.bias.data[rows.words] -= 20 * (1 - step / 1500) * rows.bias.grad
-    learned = torch.softmax(softmax.bias.detach(), 0)
-    torch.testing.assert_close(learned[:2], shares[:2], rtol=0.05, atol=0)
-    assert (shares * (shares / learned).log()).sum() < 0.02
-
-
 def loss_of(softmax, contexts, targets, candidates):
     """With the softmax's own weights in the rows, so that gradients reach them."""
     rows = softmax.rows(targets, candidates)
@@ -88,27 +70,15 @@ def loss_of(softmax, contexts, targets, candidates):
 
 
 @pytest.mark.parametrize("drawn", [[0, 3, 5], [2], [7], list(range(N_WORDS))])
-def test_sampled_loss_and_its_gradient(softmax, drawn):
+def test_sampled_loss(softmax, drawn):
     """Draws that are no, some or all contexts' target."""
     rng = np.random.default_rng(0)
     contexts, targets = rng.standard_normal((5, WIDTH)), np.array([7, 0, 5, 7, 10])
     n_draws = len(drawn) + 2  # some found the same word again
-    tensors = torch.from_numpy(contexts).requires_grad_(), torch.from_numpy(targets)
+    tensors = torch.from_numpy(contexts), torch.from_numpy(targets)
     loss = loss_of(softmax, *tensors, Candidates(torch.tensor(drawn), n_draws))
     expected = sampled_loss(softmax, contexts, targets, drawn, n_draws)
     assert loss.item() == pytest.approx(expected, rel=1e-7)
-    loss.backward()
-    for tensor in (softmax.weight, softmax.bias, tensors[0]):
-        flat, grad = tensor.detach().view(-1), tensor.grad.view(-1)
-        for i in range(len(flat)):
-            value, results = flat[i].item(), []
-            for changed in (value + 1e-6, value - 1e-6):
-                flat[i] = changed
-                given = tensors[0].detach().numpy()
-                results.append(sampled_loss(softmax, given, targets, drawn, n_draws))
-            flat[i] = value
-            slope = (results[0] - results[1]) / 2e-6
-            assert grad[i].item() == pytest.approx(slope, rel=1e-5, abs=1e-8)
 
 
 def test_full_loss_is_torchs_cross_entropy(softmax):
@@ -138,16 +108,6 @@ def test_rows_are_those_that_a_step_touches(softmax):
     assert softmax.rows(torch.tensor([4]), softmax.all_words()).words.tolist() == list(range(11))
 
 
-def test_many_draws_are_the_full_softmax(softmax):
-    """All words are drawn, each with a probability of 1."""
-    torch.manual_seed(2)
-    contexts, targets = torch.randn(6, WIDTH, dtype=torch.float64), torch.tensor([0, 1, 2, 5, 9, 9])
-    candidates = softmax.draw_negatives(100_000)
-    expected = F.cross_entropy(contexts @ softmax.weight.t() + softmax.bias, targets)
-    got = loss_of(softmax, contexts, targets, candidates)
-    assert got.item() == pytest.approx(expected.item(), rel=1e-9)
-
-
 @pytest.mark.parametrize("chunk", [1, 25, 10**6])
 def test_negative_log_likelihood(softmax, monkeypatch, chunk):
     monkeypatch.setattr(module, "CHUNK_LOGITS", chunk)
@@ -172,20 +132,7 @@ def test_draws_by_a_generator_of_their_own(softmax):
     assert drawn[0].words.tolist() != drawn[2].words.tolist()
 
 
-@pytest.mark.parametrize("n_words", [4, 5, 6, 2_050])
-def test_adaptive_softmax_is_a_distribution(n_words):
-    """Its likelihoods are exact: over all words they sum to 1."""
-    torch.manual_seed(0)
-    softmax = AdaptiveSoftmax(n_words=n_words, width=8).double()
-    for context in torch.randn(3, 8, dtype=torch.float64):
-        losses = [
-            softmax.negative_log_likelihood(context[None], torch.tensor([word]))
-            for word in range(n_words)
-        ]
-        assert np.exp(-np.array(losses)).sum() == pytest.approx(1, rel=1e-10)
-
-
-@pytest.mark.parametrize("n_words", [4, 9, 2_050])
+@pytest.mark.parametrize("n_words", [4, 5, 6, 9, 2_050])
 def test_adaptive_likelihood_by_its_formula(n_words):
     """A word of a cluster has the cluster's share of the head, times its own in the cluster."""
     torch.manual_seed(1)

@@ -1,12 +1,10 @@
-import resource
-
 import numpy as np
 import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
+from spacy_elmo.bilm.softmax import LanguageModelSoftmax, make_softmax
 from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.model import LanguageModel, save_model
@@ -15,27 +13,26 @@ from spacy_elmo.text.corpus import read_corpus
 from spacy_elmo.weights import pipeline_folder as model_folder
 from spacy_elmo.weights import read_weights
 
+from helpers.full_disk import room_for
 from helpers.models import tiny_bilm
+from helpers.prepared import content
 from helpers.runs import assert_same_weights
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
 SENTENCE = ["the", "naïve", "cat", "."]
 
 
-def make_model(seed=0):
+def make_model(seed=0, kind="sampled"):
     torch.manual_seed(seed)
-    softmax = LanguageModelSoftmax(n_words=len(WORDS), width=5)
-    softmax.bias.data.normal_()
+    softmax = make_softmax(kind, n_words=len(WORDS), width=5)
+    if kind == "sampled":
+        softmax.bias.data.normal_()
     return LanguageModel(tiny_bilm(seed).thaw(), softmax, Vocabulary(WORDS)).train()
 
 
-def save(folder, seed=0):
-    save_model(make_model(seed), folder, lang="de", provenance={"steps": 7, "perplexity": {"x": 1}})
-
-
-def content(folder):
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+def save(folder, seed=0, **how):
+    provenance = {"steps": 7, "perplexity": {"x": 1}}
+    save_model(make_model(seed, **how), folder, lang="de", provenance=provenance)
 
 
 def holds(folder, seed):
@@ -56,10 +53,12 @@ def test_pipeline_gives_the_vectors_of_the_model(tmp_path):
     assert read_weights(tmp_path / "model").provenance == provenance
 
 
-def test_language_model_is_read_bit_by_bit(tmp_path):
-    save(tmp_path / "model")
-    model, again = make_model(), read_language_model(tmp_path / "model")
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_language_model_is_read_bit_by_bit(tmp_path, kind):
+    save(tmp_path / "model", kind=kind)
+    model, again = make_model(kind=kind), read_language_model(tmp_path / "model")
     assert again.vocabulary.words == WORDS
+    assert type(again.softmax.thaw()) is type(model.softmax)
     assert_same_weights(model, again)
     corpus = read_corpus([SENTENCE, ["cat"]])
     expected = perplexity(model, corpus).to_dict()
@@ -94,24 +93,17 @@ def test_interrupted_save_leaves_the_old_model_whole(tmp_path, monkeypatch, plac
     elif place == "second rename":
         place = "first rename"
     before = content(folder)
-    renames = []
-    original = model_folder.Path.rename
+    renames, original = [], model_folder.Path.rename
+    places = {"pipeline": (spacy.Language, "to_disk"), "softmax": (Vocabulary, "to_disk")}
 
-    def rename(self, target):
+    def interrupt(self, target, **settings):
         renames.append(target)
-        if len(renames) == ("first rename", "second rename").index(place) + 1:
+        if place in places or len(renames) == 1 + (place == "second rename"):
             raise KeyboardInterrupt
         return original(self, target)
 
-    def interrupt(*args, **settings):
-        raise KeyboardInterrupt
-
-    if place == "pipeline":
-        monkeypatch.setattr(spacy.Language, "to_disk", interrupt)
-    elif place == "softmax":
-        monkeypatch.setattr(Vocabulary, "to_disk", interrupt)
-    else:
-        monkeypatch.setattr(model_folder.Path, "rename", rename)
+    target = places.get(place, (model_folder.Path, "rename"))
+    monkeypatch.setattr(*target, interrupt)
     with pytest.raises(KeyboardInterrupt):
         save(folder, seed=1)
     monkeypatch.undo()
@@ -128,47 +120,25 @@ def test_neighbors_stay(tmp_path):
     assert "x" not in content(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", ["softmax.safetensors", "vocab.txt"])
-def test_missing_parts_are_named(tmp_path, name):
+# The name of a file, what is in it, if it is there, and what the error says.
+BAD_FILES = [
+    ("softmax.safetensors", None, "model has no softmax.safetensors"),
+    ("softmax.safetensors", b"x", "softmax.safetensors"),
+    ("vocab.txt", None, "model has no vocab.txt"),
+    ("vocab.txt", "\n".join([*WORDS, "more", ""]).encode(), r"softmax.*\(5, 5\). According to the 6 words"),
+    ("vocab.txt", b"cat\n<S>\n", "model/vocab.txt"),
+    ("vocab.txt", b"<S>\n</S>\n<UNK>\na\na\n", "model/vocab.txt"),
+    ("vocab.txt", b"<S>\n\xff\n", "model/vocab.txt"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "message"), BAD_FILES)
+def test_bad_files_are_named(tmp_path, name, data, message):
     save(tmp_path / "model")
-    (tmp_path / "model" / name).unlink()
-    with pytest.raises(ValueError, match=rf"model has no {name}"):
+    file = tmp_path / "model" / name
+    file.unlink() if data is None else file.write_bytes(data)
+    with pytest.raises(ValueError, match=message):
         read_language_model(tmp_path / "model")
-
-
-def test_parts_that_do_not_fit_are_named(tmp_path):
-    save(tmp_path / "model")
-    vocabulary = tmp_path / "model" / "vocab.txt"
-    words = vocabulary.read_text("utf8")
-    vocabulary.write_text(words + "more\n", "utf8")
-    with pytest.raises(
-        ValueError, match=r"softmax.safetensors: .*\(5, 5\). According to the 6 words"
-    ):
-        read_language_model(tmp_path / "model")
-    vocabulary.write_text(words, "utf8")
-    (tmp_path / "model" / "softmax.safetensors").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"softmax.safetensors"):
-        read_language_model(tmp_path / "model")
-
-
-@pytest.mark.parametrize("data", [b"cat\n<S>\n", b"<S>\n</S>\n<UNK>\na\na\n", b"<S>\n\xff\n"])
-def test_bad_vocabulary_is_named(tmp_path, data):
-    save(tmp_path / "model")
-    (tmp_path / "model" / "vocab.txt").write_bytes(data)
-    with pytest.raises(ValueError, match="vocab") as error:
-        read_language_model(tmp_path / "model")
-    assert str(tmp_path / "model" / "vocab.txt") in str(error.value)
-
-
-def test_adaptive_softmax_is_read_bit_by_bit(tmp_path):
-    torch.manual_seed(0)
-    softmax = AdaptiveSoftmax(n_words=len(WORDS), width=5)
-    model = LanguageModel(tiny_bilm(0).thaw(), softmax, Vocabulary(WORDS))
-    save_model(model, tmp_path / "model", lang="en", provenance={})
-    again = read_language_model(tmp_path / "model")
-    assert again.softmax.kind == "adaptive"
-    assert isinstance(again.softmax.thaw(), AdaptiveSoftmax)
-    assert_same_weights(model, again)
 
 
 def test_full_disk_is_an_error_of_the_system(tmp_path):
@@ -179,11 +149,6 @@ def test_full_disk_is_an_error_of_the_system(tmp_path):
     save_model(make_model(), tmp_path / "model", lang="en", provenance={})
     before = content(tmp_path)
     assert max(map(len, before.values())) < 100_000  # so it is the softmax that fails
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            save_model(model, tmp_path / "model", lang="en", provenance={})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with room_for(100_000), pytest.raises(OSError, match="File too large"):
+        save_model(model, tmp_path / "model", lang="en", provenance={})
     assert content(tmp_path) == before

@@ -16,25 +16,20 @@ from spacy_elmo.weights.sizes import from_options
 
 from helpers.components import concat_both, examples, listener, ner, tagger, textcat
 from helpers.models import OPTIONS, scaled
+from helpers.trained import trained as train
 
 
 @pytest.fixture
 def trained(make_nlp):
     nlp = make_nlp()
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    batch = examples(nlp)
-    sgd = nlp.initialize(lambda: batch)
-    nlp.update(batch, sgd=sgd)
+    train(nlp, 1)
     return nlp
 
 
 @pytest.fixture
 def fine_tuned(make_nlp):
     nlp = make_nlp(frozen=False)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
-    return nlp, batch
+    return nlp, train(nlp)[0]
 
 
 def test_reads_the_layers_of_the_pipe(trained):
@@ -59,15 +54,6 @@ def test_disabled_upstream_warns_once(trained):
         assert not outputs[0].any()
 
 
-def test_initialize_warns_of_nothing(make_nlp):
-    nlp = make_nlp()
-    nlp.add_pipe("ner", config=ner(concat_both()))
-    nlp.add_pipe("textcat", config=textcat(listener()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        nlp.initialize(lambda: examples(nlp))
-
-
 def test_empty_docs_in_a_batch(make_nlp):
     """Design, fact 16."""
     nlp = make_nlp()
@@ -75,17 +61,11 @@ def test_empty_docs_in_a_batch(make_nlp):
     nlp.add_pipe("textcat", config=textcat(concat_both()))
     batch = examples(nlp)
     batch.append(spacy.training.Example.from_dict(nlp.make_doc(""), {"cats": {"MONEY": 1.0}}))
-    sgd = nlp.initialize(lambda: batch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # to initialize them warns of nothing
+        sgd = nlp.initialize(lambda: batch)
     nlp.update(batch, sgd=sgd)
     assert [len(doc) for doc in nlp.pipe(["", "a b", ""])] == [0, 2, 0]
-
-
-def test_wrong_width(make_nlp):
-    config = tagger({**listener(), "width": 10})
-    nlp = make_nlp()
-    nlp.add_pipe("tagger", config=config)
-    with pytest.raises(ValueError, match="width = 10.*Set width = 12"):
-        nlp.initialize(lambda: examples(nlp))
 
 
 FOLLOWING = {"@architectures": "spacy-elmo.ElmoListener.v1"}  # without width, mix, n_layers
@@ -100,11 +80,7 @@ def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
     nlp.get_pipe("elmo").set_bilm(BiLM(replace(config, n_layers=n_lstms)))
     both = concat_both()
     both["elmo"] = both["tok2vec"]["embed"]["elmo"] = FOLLOWING
-    nlp.add_pipe("tagger", config=tagger(FOLLOWING))
-    nlp.add_pipe("ner", config=ner(both))
-    nlp.add_pipe("textcat", config=textcat(FOLLOWING))
-    batch = examples(nlp)
-    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    train(nlp, 1, tagger=tagger(FOLLOWING), ner=ner(both), textcat=textcat(FOLLOWING))
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     assert loaded.get_pipe_config("tagger")["model"]["tok2vec"]["width"] is None
@@ -129,21 +105,21 @@ def test_retokenised_after_elmo(trained):
         trained.get_pipe("tagger")(doc)
 
 
-def test_without_a_pipe(trained):
+@pytest.mark.parametrize(
+    ("settings", "place", "message"),
+    [
+        ({"width": 10}, "first", "width = 10.*Set width = 12"),
+        ({"upstream": "other"}, None, "listens to 'other'.*pipeline = .*other.*in .nlp."),
+        ({}, "last", "listens to 'elmo'.*before it.*pipeline = .*elmo.*in .nlp."),
+    ],
+    ids=["wrong width", "without a pipe", "a pipe that stands behind"],
+)
+def test_a_listener_that_cannot_be_connected(tiny_weights, settings, place, message):
     nlp = spacy.blank("en")
-    nlp.add_pipe("tagger", config=tagger(listener(upstream="other")))
-    batch = examples(nlp)
-    with pytest.raises(ValueError, match="listens to 'other'.*pipeline = .*other.*in .nlp."):
-        nlp.initialize(lambda: batch)
-
-
-def test_a_pipe_that_stands_behind(make_nlp, tiny_weights):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    nlp.add_pipe("elmo", config={"weights": str(tiny_weights)})
-    with pytest.raises(
-        ValueError, match="listens to 'elmo'.*before it.*pipeline = .*elmo.*in .nlp."
-    ):
+    nlp.add_pipe("tagger", config=tagger({**listener(), **settings}))
+    if place is not None:
+        nlp.add_pipe("elmo", config={"weights": str(tiny_weights)}, **{place: True})
+    with pytest.raises(ValueError, match=message):
         nlp.initialize(lambda: examples(nlp))
 
 
@@ -180,9 +156,7 @@ def test_frozen_and_annotating_components(make_nlp, annotating, frozen_component
     for annotates, exclude in (((), ()), (annotating, frozen_components)):
         spacy.util.fix_random_seed(0)
         nlp = make_nlp()
-        nlp.add_pipe("tagger", config=tagger(listener()))
-        batch = examples(nlp)
-        sgd = nlp.initialize(lambda batch=batch: batch)
+        batch, sgd = train(nlp)
         for _ in range(3):
             nlp.update(batch, sgd=sgd, annotates=annotates, exclude=exclude)
         results.append([token.tag_ for token in nlp("They sat on the Bank")])
@@ -199,16 +173,8 @@ def test_beside_spacy_s_tok2vec(make_nlp, tiny_weights, order, caplog):
     for name in order:
         config = {"weights": str(tiny_weights)} if name == "elmo" else {}
         nlp.add_pipe(name, config=config)
-    nlp.add_pipe("tagger")  # listens to tok2vec: doc.tensor, 96 wide
-    nlp.replace_pipe(
-        "tagger",
-        "tagger",
-        config=tagger({"@architectures": "spacy.Tok2VecListener.v1", "width": 96}),
-    )
-    nlp.add_pipe("textcat", config=textcat(listener()))
-    batch = examples(nlp)
-    sgd = nlp.initialize(lambda: batch)
-    nlp.update(batch, sgd=sgd)
+    block = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96}
+    train(nlp, 1, tagger=tagger(block), textcat=textcat(listener()))
     doc = nlp("They sat on the bank")
     assert doc.tensor.shape == (5, 96)
     assert doc._.elmo.shape == (3, 5, 12)
@@ -229,10 +195,7 @@ def test_component_disabled_at_load_and_enabled_later(trained, tmp_path):
 @pytest.mark.parametrize("frozen", [True, False])
 def test_frozen_component_that_annotates(make_nlp, frozen):
     nlp = make_nlp(frozen=frozen)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    nlp.add_pipe("textcat", config=textcat(listener()))
-    batch = examples(nlp)
-    sgd = nlp.initialize(lambda: batch)
+    batch, sgd = train(nlp, tagger=tagger(listener()), textcat=textcat(listener()))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         nlp.update(batch, sgd=sgd, exclude=["tagger"], annotates=["tagger"])
@@ -246,18 +209,6 @@ def test_sentence_as_doc(trained):
     node = trained.get_pipe("tagger").model.get_ref("tok2vec")
     alone = trained(" ".join(token.text for token in part))
     np.testing.assert_allclose(node.predict([part])[0], node.predict([alone])[0], atol=1e-5)
-
-
-def test_layers_do_not_outlive_their_weights(make_nlp):
-    nlp = make_nlp()
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    docs = [nlp.make_doc("They sat")]
-    elmo = nlp.get_pipe("elmo")
-    elmo.annotate(docs)
-    before = docs[0]._.elmo.copy()
-    elmo.set_bilm(scaled(elmo.bilm))
-    elmo.annotate(docs)
-    assert not np.allclose(docs[0]._.elmo, before)
 
 
 def test_layers_of_other_weights_are_not_trusted(make_nlp, tiny_weights):

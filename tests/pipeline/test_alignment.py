@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import spacy
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from spacy.tokens import Doc
 
 from spacy_elmo.export.sharding import embed_corpus
@@ -10,8 +12,8 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe
 
-from helpers.components import examples, listener, tagger
 from helpers.models import check_refused
+from helpers.trained import trained
 
 WIDTH = 12
 TEXT = "Maria sat on the bank"
@@ -68,9 +70,7 @@ def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
     found = []
     for align in (None, str(matrix)):
         nlp = make_nlp(align=align, features=features)
-        nlp.add_pipe("tagger", config=tagger(listener()))
-        batch = examples(nlp)
-        nlp.initialize(lambda batch=batch: batch)
+        batch, _ = trained(nlp)
         nlp.get_pipe("elmo").update(batch)
         found.append(batch[0].x._.elmo)
         identity = nlp.get_pipe("elmo").bilm.checksum()
@@ -82,8 +82,7 @@ def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
 
 def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
     nlp = make_nlp(align=str(matrix))
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    nlp.initialize(lambda: examples(nlp))
+    trained(nlp)
     node = nlp.get_pipe("tagger").model.get_ref("tok2vec")
     doc = nlp(TEXT)
     expected = node.predict([doc])[0]
@@ -146,12 +145,8 @@ def test_refused(make_nlp, tmp_path, name, content, message):
 
 
 def test_a_damaged_matrix_in_a_file_of_weights(make_nlp, matrix, tmp_path):
-    from safetensors.numpy import load_file, save_file
-
     make_nlp(align=str(matrix)).to_disk(tmp_path / "pipeline")
     file = tmp_path / "pipeline" / "elmo" / "model.safetensors"
-    from safetensors import safe_open
-
     with safe_open(file, "pt") as opened:
         metadata = opened.metadata()
     save_file({**load_file(file), "alignment": np.zeros((3, 3), dtype="float32")}, file, metadata)

@@ -7,39 +7,13 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from helpers.components import concat_both, listener, ner, tagger, textcat
+from helpers.components import concat_both, listener
 from helpers.gradients import parameters
 from helpers.tasks import COREF, CRF, QA, SRL, TASKS, TEXTPAIR, without_elmo
+from helpers.trained import OWN
 
 CNN = QA.tok2vec["encode"]
 PAIRS = {QA: ("question", "context"), TEXTPAIR: ("premise", "hypothesis")}
-SPANCAT = {
-    "@architectures": "spacy.SpanCategorizer.v1",
-    "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8},
-    "scorer": {"@layers": "spacy.LinearLogistic.v1"},
-}
-
-
-def parser(tok2vec):
-    model = {**ner(tok2vec)["model"], "state_type": "parser"}
-    return {"model": model, "min_action_freq": 1}
-
-
-def bcn(tok2vec):
-    sizes = {"hidden_width": 8, "maxout_widths": [12, 6]}
-    return {"model": {"@architectures": "spacy-elmo.BCN.v1", "tok2vec": tok2vec, **sizes}}
-
-
-OWN = {
-    "tagger": tagger,
-    "morphologizer": tagger,
-    "trainable_lemmatizer": lambda tok2vec: {**tagger(tok2vec), "min_tree_freq": 1},
-    "ner": ner,
-    "parser": parser,
-    "textcat": textcat,
-    "textcat_multilabel": bcn,
-    "spancat": lambda tok2vec: {"model": {**SPANCAT, "tok2vec": tok2vec}},
-}
 CONFIGS = {**OWN, **{task.factory: task.config for task in TASKS}}
 PLACES = {"input": listener, "both": concat_both}
 

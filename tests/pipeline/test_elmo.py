@@ -2,9 +2,10 @@ import copy
 import gc
 import pickle
 import random
-import threading
+import shutil
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,13 +16,13 @@ import spacy_elmo
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights import read_weights
 
-from helpers.components import concat_both, examples, listener, tagger
+from helpers.components import concat_both, tagger
 from helpers.golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
-from helpers.models import TINY_OPTIONS
+from helpers.models import TINY_OPTIONS, weights_of
 from helpers.reference import layers as reference_layers
 from helpers.reference import random_datasets
+from helpers.trained import trained
 
-VOCABULARY = ["the", "bank", "of", "a", "river", "lends", "money", "."]
 WEIRD = [
     "",
     "  two spaces \n\n and\tmore ",
@@ -63,10 +64,8 @@ def test_initial_states(make_nlp):
         token.is_sent_start = i in (0, 3, 5)
     for initial_state in ("zeros", "warm", "carry"):
         nlp = make_nlp(initial_state=initial_state, store_layers=True)
-        state = None
-        if initial_state == "warm":
-            state = reference_layers(TINY_OPTIONS, datasets, [[]])[1]
-        parts = []
+        state = reference_layers(TINY_OPTIONS, datasets, [[]])[1]
+        state, parts = state if initial_state == "warm" else None, []
         for sentence in sentences:
             layers, after = reference_layers(TINY_OPTIONS, datasets, [sentence], state)
             parts.append(layers[0])
@@ -120,22 +119,28 @@ def test_windows_are_the_reference_s_run_apart(make_nlp):
     np.testing.assert_allclose(got, wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize("max_batch_tokens", [1, 7, 4096])
-@pytest.mark.parametrize("batch_size", [1, 64])
-def test_same_text_same_vector(make_nlp, max_batch_tokens, batch_size):
+@pytest.mark.parametrize(
+    ("precision", "max_batch_tokens", "batch_size"),
+    [("float32", 1, 1), ("float32", 7, 64), ("float32", 4096, 64)]
+    + [(precision, 7, 64) for precision in TOLERANCE if precision != "float32"],
+)
+def test_same_text_same_vector(make_nlp, precision, max_batch_tokens, batch_size):
+    """Where the processor lacks a precision, in its next slower one."""
     texts = WEIRD + ["They sat on the bank . " * n for n in range(1, 12)]
-    alone = make_nlp(cache=0)
+    alone = make_nlp(cache=0, precision=precision)
     wanted = [alone(text).tensor for text in texts]
     order = random.Random(1).sample(range(len(texts)), len(texts))
-    nlp = make_nlp(max_batch_tokens=max_batch_tokens)
+    nlp = make_nlp(max_batch_tokens=max_batch_tokens, precision=precision)
     docs = nlp.pipe([texts[i] for i in order], batch_size=batch_size)
     for i, doc in zip(order, docs):
         assert doc.text == texts[i]
-        np.testing.assert_allclose(doc.tensor, wanted[i], atol=1e-5)
+        atol = bound(wanted[i], precision)
+        np.testing.assert_allclose(doc.tensor, wanted[i], rtol=0, atol=atol)
 
 
 def test_long_doc_without_sentences(make_nlp):
-    words = random.Random(0).choices(VOCABULARY, k=10_000)
+    vocabulary = ["the", "bank", "of", "a", "river", "lends", "money", "."]
+    words = random.Random(0).choices(vocabulary, k=10_000)
     nlp = make_nlp()
     doc = nlp.get_pipe("elmo")(Doc(nlp.vocab, words))
     assert doc.tensor.shape == (10_000, 12)
@@ -173,34 +178,22 @@ def test_a_stream_is_held_in_part_and_errors_go_to_their_handler(make_nlp, monke
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)
-def test_same_text_same_vector_in_every_precision(make_nlp, precision):
-    """Where the processor lacks a precision, its next slower one."""
-    texts = WEIRD + ["They sat on the bank . " * n for n in range(1, 12)]
-    alone = make_nlp(cache=0, precision=precision)
-    wanted = [alone(text).tensor for text in texts]
-    nlp = make_nlp(max_batch_tokens=7, precision=precision)
-    for doc, tensor in zip(nlp.pipe(texts[::-1]), wanted[::-1]):
-        np.testing.assert_allclose(doc.tensor, tensor, rtol=0, atol=bound(tensor, precision))
-
-
-@pytest.mark.parametrize("precision", TOLERANCE)
 def test_threads_share_one_pipeline(make_nlp, precision):
     nlp, alone = (make_nlp(precision=precision) for _ in range(2))
     texts = [f"They sat on bank {i} of the river ." for i in range(20)]
     wanted = [alone(text).tensor for text in texts]
-    wrong = []
 
-    def work():
-        for text, tensor in zip(texts, wanted):
-            if not np.allclose(nlp(text).tensor, tensor, rtol=0, atol=bound(tensor, precision)):
-                wrong.append(text)
+    def work(_):
+        return [nlp(text).tensor for text in texts]
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(work, range(8)):
+            for tensor, expected in zip(found, wanted):
+                atol = bound(expected, precision)
+                np.testing.assert_allclose(tensor, expected, rtol=0, atol=atol)
+
+
+BLOCK = {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 999}
 
 
 @pytest.mark.parametrize(
@@ -208,10 +201,7 @@ def test_threads_share_one_pipeline(make_nlp, precision):
     [
         ({"weights": None}, r"spacy_elmo.pretrained\(PATH\)"),
         ({"weights": "nowhere/model.safetensors"}, "nowhere/model.safetensors"),
-        (
-            {"model": {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 999}},
-            "lstm_dim is 12 there and 999 in the config",
-        ),
+        ({"model": BLOCK}, "lstm_dim is 12 there and 999 in the config"),
     ],
 )
 def test_weights_that_cannot_be_used(make_nlp, config, message):
@@ -221,17 +211,16 @@ def test_weights_that_cannot_be_used(make_nlp, config, message):
             use()
 
 
-def test_pretrained_gives_sizes_and_weights(tiny_weights):
+def test_pretrained_and_a_reader_as_weights(make_nlp, tiny_weights):
     config = spacy_elmo.pretrained(tiny_weights)
     assert config["model"]["lstm_dim"] == 12
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config=config)
-    assert nlp("a").tensor.shape == (1, 12)
+    block = {"@weights_readers": "spacy-elmo.allennlp.v1", "path": str(tiny_weights)}
+    for given in (config, {"weights": block}):
+        assert make_nlp(**given)("a").tensor.shape == (1, 12)
 
 
-def test_initialize_reads_other_weights(tiny_weights, tmp_path):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": None})
+def test_initialize_reads_other_weights(make_nlp, tiny_weights):
+    nlp = make_nlp(weights=None)
     nlp.config["initialize"]["components"]["elmo"] = {"weights": str(tiny_weights)}
     nlp.initialize()
     assert nlp("a").tensor.shape == (1, 12)
@@ -241,29 +230,17 @@ def test_initialize_reads_other_weights(tiny_weights, tmp_path):
     assert nlp("a").tensor.shape == (1, 12)
 
 
-def test_a_reader_as_weights(tiny_weights):
-    block = {"@weights_readers": "spacy-elmo.allennlp.v1", "path": str(tiny_weights)}
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": block})
-    assert nlp("a").tensor.shape == (1, 12)
-
-
 def test_saved_pipeline_needs_no_weights_path(make_nlp, tiny_weights, tmp_path):
-    moved = tmp_path / "weights"
-    moved.mkdir()
-    for name in ("options.json", "weights.hdf5"):
-        (moved / name).write_bytes((tiny_weights.parent / name).read_bytes())
+    moved = shutil.copytree(tiny_weights.parent, tmp_path / "weights")
     nlp = make_nlp(weights=str(moved))
     wanted = nlp("The bank").tensor
     data = nlp.to_bytes()
     nlp.to_disk(tmp_path / "pipeline")
-    for name in ("options.json", "weights.hdf5"):
-        (moved / name).unlink()
+    shutil.rmtree(moved)
     assert (tmp_path / "pipeline" / "elmo" / "model.safetensors").is_file()
     np.testing.assert_array_equal(spacy.load(tmp_path / "pipeline")("The bank").tensor, wanted)
-    other = spacy.blank("en")
-    other.add_pipe("elmo", config={"weights": None})
-    np.testing.assert_array_equal(other.from_bytes(data)("The bank").tensor, wanted)
+    other = make_nlp(weights=None).from_bytes(data)
+    np.testing.assert_array_equal(other("The bank").tensor, wanted)
     # a pipeline is weights, too
     assert read_weights(tmp_path / "pipeline").config.lstm_dim == 12
 
@@ -271,9 +248,7 @@ def test_saved_pipeline_needs_no_weights_path(make_nlp, tiny_weights, tmp_path):
 def test_unused_pipeline_is_saved_with_its_weights(make_nlp, tmp_path):
     make_nlp().to_disk(tmp_path / "a")
     assert spacy.load(tmp_path / "a")("x").tensor.shape == (1, 12)
-    empty = spacy.blank("en")
-    empty.add_pipe("elmo", config={"weights": None})
-    empty.to_disk(tmp_path / "b")
+    make_nlp(weights=None).to_disk(tmp_path / "b")
     with pytest.raises(ValueError, match="spacy_elmo.pretrained"):
         spacy.load(tmp_path / "b")("x")
 
@@ -316,8 +291,7 @@ def test_store_layers(make_nlp):
         assert doc._.elmo is None
     assert make_nlp(store_layers=True)("a b")._.elmo.shape == (3, 2, 12)
     nlp = make_nlp()
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    nlp.initialize(lambda: examples(nlp))
+    trained(nlp)
     assert nlp("a b")._.elmo.shape == (3, 2, 12)
     assert nlp("a b")._.elmo.dtype == np.float32
 
@@ -349,6 +323,7 @@ def test_set_vectors_off(make_nlp):
         ({"cache": -1}, "cache"),
         ({"store_layers": "never"}, "store_layers"),
         ({"precision": "float16"}, "precision must be one of float32, bfloat16.*'float16'"),
+        ({"learn_rate_factor": 0.0}, "learn_rate_factor: .*greater than 0"),
     ],
 )
 def test_impossible_settings(make_nlp, config, named):
@@ -370,34 +345,23 @@ def test_averages_of_pytorch_weights(make_nlp):
     from thinc.api import Adam
 
     nlp = make_nlp(frozen=False)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
+    batch, _ = trained(nlp)
     sgd = Adam(0.05, use_averages=True)
-    history = []
     for _ in range(4):
         nlp.update(batch, sgd=sgd)
-        history.append(nlp.get_pipe("elmo").bilm.stacks[0][0].bias.detach().clone().numpy())
-    current = nlp("The bank").tensor
+    pipe, current = nlp.get_pipe("elmo"), nlp("The bank").tensor
+    average = sgd.averages[(pipe._shim.id, "stacks.0.0.bias")]
     with nlp.use_params(sgd.averages):
-        bias = nlp.get_pipe("elmo").bilm.stacks[0][0].bias.detach().numpy()
-        assert not np.allclose(bias, history[-1])
-        # thinc: average = average - (1 - decay) * (average - weights)
-        average = np.zeros_like(history[0])
-        for t, weights in enumerate(history, 1):
-            decay = min((1 + t) / (10 + t), 0.9999)
-            average = average - (1 - decay) * (average - weights)
-        np.testing.assert_allclose(bias, average, atol=1e-5)
+        np.testing.assert_array_equal(weights_of(pipe.bilm)["stacks.0.0.bias"], average)
         averaged = nlp("The bank").tensor
+    assert not np.allclose(weights_of(pipe.bilm)["stacks.0.0.bias"], average)
     assert not np.allclose(averaged, current)
     np.testing.assert_array_equal(nlp("The bank").tensor, current)
 
 
 def test_no_docs_are_kept(make_nlp):
     nlp = make_nlp(frozen=False)
-    nlp.add_pipe("tagger", config=tagger(concat_both()))
-    batch = examples(nlp)
-    sgd = nlp.initialize(lambda: batch)
+    batch, sgd = trained(nlp, tagger=tagger(concat_both()))
     doc = nlp("A bank")
     seen = weakref.ref(doc)
     nlp.update(batch, sgd=sgd)

@@ -1,7 +1,6 @@
 """Pipelines of other languages and other token encoders than English models have."""
 
 import copy
-import random
 import warnings
 
 import numpy as np
@@ -9,8 +8,6 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.training.converters import conllu_to_docs
-from spacy.util import fix_random_seed, minibatch
 from thinc.api import Adam
 
 import spacy_elmo
@@ -18,23 +15,13 @@ import spacy_elmo.weights.readers
 from spacy_elmo.weights import read_weights
 
 from helpers import reference, reference_manylangs
-from helpers.components import ner, tagger
+from helpers.components import tagger
 from helpers.golden import MANYLANGS, read_manylangs
 from helpers.models import ONE_DIRECTION, renamed, tiny_bilm, tiny_options
 
 WIDTH = 64
 LETTERS = "abcdefghijklmnopqrstuvwxyzäöüßABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ."
 MARKS = ["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>"]
-PEOPLE = ["Anna", "Jürgen", "Käthe", "Moritz", "Ülkü", "Björn", "Greta", "Söhnke"]
-PLACES = ["Köln", "Paris", "Lübeck", "Gießen", "Wien", "Zürich", "Mainz", "Görlitz"]
-TEMPLATES = [
-    "{PER} wohnt in {LOC} .",
-    "Gestern fuhr {PER} nach {LOC} .",
-    "In {LOC} trifft {PER} ihre Tante .",
-    "Die Straßen von {LOC} sind eng .",
-    "{PER} schläft heute länger .",
-    "Es regnet .",
-]
 
 
 @pytest.fixture(scope="module")
@@ -69,54 +56,6 @@ def pipeline(folder, lang="de", **config):
     nlp = spacy.blank(lang)
     nlp.add_pipe("elmo", config={**spacy_elmo.pretrained(folder), **config})
     return nlp
-
-
-def conllu(seed, n):
-    """A treebank in the format of Universal Dependencies, names of people and places in
-    its last column."""
-    rng = random.Random(seed)
-    lines = []
-    for number in range(n):
-        words = rng.choice(TEMPLATES).split()
-        lines.append(f"# sent_id = {number}")
-        for i, word in enumerate(words, start=1):
-            entity = word.strip("{}") if word[0] == "{" else None
-            if entity:
-                word = rng.choice(PEOPLE if entity == "PER" else PLACES)
-            name = f"name=U-{entity}" if entity else "name=O"
-            lines.append("\t".join([str(i), word, word, *"XX_", str(i - 1), "dep", "_", name]))
-        lines.append("")
-    return "\n".join(lines) + "\n"
-
-
-def test_ner_on_a_treebank(folder, tmp_path):
-    fix_random_seed(0)
-    nlp = pipeline(folder)
-    config = ner(listener())
-    config["model"]["hidden_width"] = 64
-    nlp.add_pipe("ner", config=config)
-    parts = {}
-    for name, seed, n in (("train", 0, 80), ("dev", 1, 40)):
-        treebank = conllu_to_docs(conllu(seed, n), n_sents=1)
-        parts[name] = [Example(Doc(nlp.vocab, [t.text for t in doc]), doc) for doc in treebank]
-    assert {ent.label_ for eg in parts["train"] for ent in eg.reference.ents} == {"PER", "LOC"}
-    nlp.initialize(lambda: parts["train"])
-    assert nlp.evaluate(parts["dev"])["ents_f"] < 0.5
-    sgd, score = Adam(0.01), 0.0
-    for _ in range(20):
-        for batch in minibatch(parts["train"], 8):
-            nlp.update(batch, sgd=sgd, losses={})
-        score = nlp.evaluate(parts["dev"])["ents_f"]
-        if score > 0.95:
-            break
-    assert score > 0.95
-    nlp.to_disk(tmp_path / "ner")
-    again = spacy.load(tmp_path / "ner")
-    doc, expected = again("Björn fuhr nach Görlitz ."), nlp("Björn fuhr nach Görlitz .")
-    assert [(ent.text, ent.label_) for ent in doc.ents] == [
-        (ent.text, ent.label_) for ent in expected.ents
-    ]
-    np.testing.assert_array_equal(doc.tensor, expected.tensor)
 
 
 def test_vectors_are_the_mean_of_the_reference_s_layers():

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from helpers.commands import run_python
-from helpers.components import concat_both, examples, tagger
+from helpers.components import concat_both, tagger
+from helpers.trained import trained
 
 # New words in every zone: strings, lexemes and token vectors come and go.
 SCRIPT = """
@@ -91,9 +92,7 @@ def test_a_doc_keeps_nothing_of_its_batch(make_nlp, segmenter, initial_state):
 
 def test_a_listener_inside_a_memory_zone(make_nlp):
     nlp = make_nlp()
-    nlp.add_pipe("tagger", config=tagger(concat_both()))
-    batch = examples(nlp)
-    sgd = nlp.initialize(lambda: batch)
+    batch, sgd = trained(nlp, tagger=tagger(concat_both()))
     for _ in range(3):
         nlp.update(batch, sgd=sgd)
     texts = ["The xyzzy lends money .", "Maria swims on the plugh ."]

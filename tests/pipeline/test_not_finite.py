@@ -13,40 +13,16 @@ from spacy_elmo.layers.bilm import get_shim
 from spacy_elmo.layers.finite import check_loss
 from spacy_elmo.tasks.shared.torch_module import ModuleShim
 from spacy_elmo.weights import read_weights
-from spacy_elmo.weights.safetensors_file import to_bytes, write
+from spacy_elmo.weights.safetensors_file import write
 
-from helpers.components import embed, examples, listener, ner, tagger, textcat
-from helpers.models import scaled, tiny_bilm, tiny_module, weights_of, write_allennlp
+from helpers.components import embed, listener, tagger, textcat
+from helpers.models import tiny_bilm, tiny_module, weights_of, write_allennlp
 from helpers.tasks import TASKS, without_elmo
+from helpers.trained import OWN, bcn, trained
 
 CNN = TASKS[3].tok2vec["encode"]
-PARSER = ner(listener())
-PARSER["model"]["state_type"] = "parser"
-PARSER["min_action_freq"] = 1
-SPANCAT = {
-    "spans_key": "sc",
-    "model": {
-        "@architectures": "spacy.SpanCategorizer.v1",
-        "tok2vec": listener(),
-        "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8},
-        "scorer": {"@layers": "spacy.LinearLogistic.v1"},
-    },
-}
-BCN = {
-    "model": {
-        "@architectures": "spacy-elmo.BCN.v1",
-        "tok2vec": without_elmo(CNN),
-        "hidden_width": 8,
-        "maxout_widths": [12, 6],
-    }
-}
 # None of them looks at its loss; spaCy's taggers do.
-OWN = {
-    "ner": ner(listener()),
-    "parser": PARSER,
-    "textcat": textcat(listener()),
-    "spancat": SPANCAT,
-}
+LOSSES = ["ner", "parser", "textcat", "spancat"]
 
 
 def spoil(model):
@@ -89,9 +65,8 @@ def test_a_task_whose_loss_is_no_number(task):
 def test_spacy_does_the_same():
     """Our message begins as that of its tagger."""
     nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("tagger", config=tagger(embed()))
-    data = examples(nlp)
-    nlp.initialize(lambda: data)
+    data, _ = trained(nlp, tagger=tagger(embed()))
+    pipe = nlp.get_pipe("tagger")
     scores = [np.full((len(one.reference), 2), np.nan, "float32") for one in data]
     with pytest.raises(ValueError, match="E910") as error:
         pipe.get_loss(data, scores)
@@ -102,20 +77,19 @@ def test_spacy_does_the_same():
 
 def test_bcn():
     nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("textcat", config=BCN)
-    data = examples(nlp)
-    nlp.initialize(lambda: data)
+    data, _ = trained(nlp, textcat=bcn(without_elmo(CNN)))
+    pipe = nlp.get_pipe("textcat")
     spoil(pipe.model)
     with pytest.raises(ValueError, match=r"\[E910\].*'elmo_bcn'"):
         pipe.update(data, sgd=Adam())
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", LOSSES)
 def test_spacys_own_components(make_nlp, name, frozen):
     """Before the language model learns from it."""
     nlp = make_nlp(frozen=frozen)
-    nlp.add_pipe(name, config=OWN[name])
+    nlp.add_pipe(name, config=OWN[name](listener()))
     check_stops(nlp, name, annotated(nlp))
     assert all(np.isfinite(w).all() for w in weights_of(nlp.get_pipe("elmo").bilm).values())
 
@@ -123,9 +97,7 @@ def test_spacys_own_components(make_nlp, name, frozen):
 def test_a_gradient_within_the_language_model(make_nlp):
     """No weight learns from it, those whose own gradient is finite neither."""
     nlp = make_nlp(frozen=False)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    data = examples(nlp)
-    optimizer = nlp.initialize(lambda: data)
+    _, optimizer = trained(nlp)
     bilm = nlp.get_pipe("elmo").bilm
     before = [weight.detach().clone() for weight in bilm.parameters()]
     for weight in bilm.parameters():
@@ -140,9 +112,7 @@ def test_a_gradient_within_the_language_model(make_nlp):
 def test_a_rate_far_too_high(make_nlp):
     """The language model ends with a message, not with vectors of NaN."""
     nlp = make_nlp(frozen=False, learn_rate_factor=1e38)
-    nlp.add_pipe("textcat", config=textcat(listener()))
-    data = examples(nlp)
-    optimizer = nlp.initialize(lambda: data)
+    data, optimizer = trained(nlp, textcat=textcat(listener()))
 
     def train():
         for _ in range(5):
@@ -185,27 +155,17 @@ def test_large_vectors_are_vectors():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_no_such_model_is_written(tmp_path, value, dtype):
+def test_no_such_model_is_written(make_nlp, tmp_path, value):
     """Nor does it replace one."""
-    bilm = tiny_bilm()
-    write(bilm, tmp_path / "model.safetensors")
-    kept = (tmp_path / "model.safetensors").read_bytes()
-    bilm = scaled(bilm, "stacks.0.0.bias", value)
-    for attempt in (
-        lambda: write(bilm, tmp_path / "model.safetensors", dtype),
-        lambda: to_bytes(bilm),
-    ):
-        with pytest.raises(ValueError, match=r"'stacks.0.0.bias' contains NaN or infinity"):
-            attempt()
-    assert (tmp_path / "model.safetensors").read_bytes() == kept
-
-
-def test_a_trained_pipeline_is_not_written(make_nlp, tmp_path):
     nlp = make_nlp(frozen=False)
     nlp.to_disk(tmp_path)
-    kept = (tmp_path / "elmo" / "model.safetensors").read_bytes()
-    next(nlp.get_pipe("elmo").bilm.parameters()).data[0] = np.nan
-    with pytest.raises(ValueError, match="contains NaN or infinity"):
-        nlp.to_disk(tmp_path)
-    assert (tmp_path / "elmo" / "model.safetensors").read_bytes() == kept
+    file = tmp_path / "elmo" / "model.safetensors"
+    kept = file.read_bytes()
+    bilm = nlp.get_pipe("elmo").bilm
+    bilm.stacks[0][0].bias.data[0] = value
+    attempts = [lambda: nlp.to_disk(tmp_path), nlp.to_bytes]
+    attempts += [lambda: write(bilm.freeze(), file), lambda: write(bilm.freeze(), file, "float16")]
+    for attempt in attempts:
+        with pytest.raises(ValueError, match=r"'stacks.0.0.bias' contains NaN or infinity"):
+            attempt()
+    assert file.read_bytes() == kept

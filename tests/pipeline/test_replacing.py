@@ -9,6 +9,7 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
+from spacy_elmo import pretrained
 from spacy_elmo.pipeline.mixes import learned_mixes
 
 from helpers.components import (
@@ -22,6 +23,7 @@ from helpers.components import (
     textcat,
 )
 from helpers.models import weights_of
+from helpers.trained import trained
 
 SETUPS = {
     "tagger": (tagger(listener()), ["model.tok2vec"]),
@@ -32,11 +34,7 @@ PLACES = {"tagger": ["alone"], "textcat": ["alone"], "ner": ["output", "input"]}
 
 
 def train(nlp, name):
-    nlp.add_pipe(name, config=SETUPS[name][0])
-    batch = examples(nlp)
-    sgd = nlp.initialize(lambda: batch)
-    for _ in range(5):
-        nlp.update(batch, sgd=sgd)
+    return trained(nlp, 5, **{name: SETUPS[name][0]})
 
 
 def answers(doc):
@@ -67,11 +65,8 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
     block = loaded.get_pipe_config(name)["model"]["tok2vec"]
     while "bilm" not in block:
         block = block["elmo"]
-    assert block["segmenter"] == windows
-    assert block["initial_state"] == "zeros"
-    assert block["precision"] == "bfloat16"
-    assert block["bilm"]["lstm_dim"] == 12
-    assert answers(spacy.load(tmp_path / "pipeline", exclude=[])(text)) == wanted
+    settings = (block[key] for key in ("segmenter", "initial_state", "precision"))
+    assert (*settings, block["bilm"]["lstm_dim"]) == (windows, "zeros", "bfloat16", 12)
 
 
 def test_replaced_component_trains_on(make_nlp):
@@ -86,7 +81,11 @@ def test_replaced_component_trains_on(make_nlp):
         assert nlp("They sat")._.elmo is None
     before = weights_of(elmo.bilm)["stacks.0.0.bias"]
     inner = nlp.get_pipe("tagger").model.get_ref("tok2vec")
-    own = next(node for node in inner.walk() if node.name == "elmo_bilm").shims[0].bilm
+    (shim,) = next(node for node in inner.walk() if node.name == "elmo_bilm").shims
+    assert shim.id != elmo.model.shims[0].id  # the optimizer keeps their moments apart
+    for node in inner.walk():
+        assert not {"replace_listener", "replace_listener_cfg"} & set(node.attrs)  # the pipe's
+    own = shim.bilm
     start = weights_of(own)["stacks.0.0.bias"]
     np.testing.assert_array_equal(start, before)
     batch = examples(nlp)
@@ -99,21 +98,12 @@ def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
     """Without an elmo pipe from the start: the weights are read by initialize."""
     block = {
         "@architectures": "spacy-elmo.Tok2VecElmo.v1",
-        "bilm": {
-            "@architectures": "spacy-elmo.BiLM.v1",
-            "lstm_dim": 12,
-            "projection_dim": 6,
-            "char_embed_dim": 4,
-            "filters": [[1, 4], [2, 6], [3, 8]],
-            "max_characters_per_token": 20,
-        },
+        "bilm": pretrained(tiny_weights)["model"],
         "mix": {"@architectures": "spacy-elmo.ScalarMix.v1"},
         "weights": str(tiny_weights),
     }
     nlp = spacy.blank("en")
-    nlp.add_pipe("tagger", config=tagger(block))
-    batch = examples(nlp)
-    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    trained(nlp, 1, tagger=tagger(block))
     wanted = answers(nlp("Maria swims"))
     nlp.to_disk(tmp_path / "pipeline")
     assert answers(spacy.load(tmp_path / "pipeline")("Maria swims")) == wanted
@@ -126,17 +116,6 @@ def test_custom_segmenter_cannot_be_written(make_nlp):
     pipe.settings = replace(pipe.settings, segmenter=lambda doc: [])
     with pytest.raises(ValueError, match="config"):
         nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
-
-
-def test_copies_have_optimizer_keys_of_their_own(make_nlp):
-    nlp = make_nlp(frozen=False)
-    train(nlp, "tagger")
-    ids = [nlp.get_pipe("elmo").model.shims[0].id]
-    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
-    for node in nlp.get_pipe("tagger").model.walk():
-        ids.extend(shim.id for shim in node.shims)
-        assert not {"replace_listener", "replace_listener_cfg"} & set(node.attrs)  # the pipe's
-    assert len(set(ids)) == 2
 
 
 def beside(first, second):
@@ -165,9 +144,7 @@ def test_other_paths_are_refused_and_change_nothing(make_nlp, kind):
     config, listeners = LISTENING[kind]
     nlp = make_nlp()
     name = "ner" if kind == "both" else "tagger"
-    nlp.add_pipe(name, config=config)
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
+    trained(nlp, **{name: config})
     before, weights = nlp.config.to_str(), nlp.get_pipe(name).model.to_bytes()
     others = [path for path in paths_of(config) if path not in listeners]
     assert len(others) > 5
@@ -186,18 +163,13 @@ def test_other_paths_are_refused_and_change_nothing(make_nlp, kind):
 
 def test_a_wrong_path_in_a_config_is_refused_before_the_training(make_nlp, tmp_path):
     nlp = make_nlp()
-    nlp.add_pipe("tagger", config=tagger(concat_input()))
-    batch = examples(nlp)
-    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    trained(nlp, 1, tagger=tagger(concat_input()))
     expected = answers(nlp("Maria swims"))
     nlp.to_disk(tmp_path / "source")
 
     def sourced(path):
-        component = {"source": str(tmp_path / "source"), "replace_listeners": [path]}
-        config = {
-            "nlp": {"lang": "en", "pipeline": ["tagger"]},
-            "components": {"tagger": component},
-        }
+        given = {"tagger": {"source": str(tmp_path / "source"), "replace_listeners": [path]}}
+        config = {"nlp": {"lang": "en", "pipeline": ["tagger"]}, "components": given}
         return load_model_from_config(Config(config), auto_fill=True)
 
     with pytest.raises(ValueError, match=r"model\.tok2vec\.embed\.elmo"):
@@ -233,9 +205,7 @@ def test_train_warns_of_what_is_true(
     make_nlp, frozen, frozen_components, codes, tmp_path, caplog, monkeypatch
 ):
     nlp = make_nlp(frozen=frozen)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    batch = examples(nlp)
-    nlp.initialize(lambda: batch)
+    batch, _ = trained(nlp)
     nlp.to_disk(tmp_path / "source")
     DocBin(docs=[example.reference for example in batch]).to_disk(tmp_path / "data.spacy")
     config = Config(nlp.config)

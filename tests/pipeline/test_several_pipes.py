@@ -9,6 +9,7 @@ import spacy
 import srsly
 from spacy.tokens import Doc, DocBin
 
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.layers.scalar_mix import mix_weights
 from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.vectors import get_layers, keep_vectors, restore_vectors
@@ -18,6 +19,7 @@ from helpers import reference
 from helpers.commands import run_elmo, run_python
 from helpers.components import examples, listen_to_both, listener, tagger, textcat
 from helpers.models import TINY_OPTIONS, weights_of
+from helpers.trained import trained as trained_together
 
 TEXT = "Maria sat on the bank of the river"
 LISTENER = "spacy-elmo.ElmoListener.v1"
@@ -37,12 +39,7 @@ def make_two(make_nlp, narrow_weights):
 
 
 def trained(nlp, components, n_updates=3):
-    for name, config in components.items():
-        nlp.add_pipe(name.rstrip("2"), name=name, config=config)
-    batch = examples(nlp)
-    sgd = nlp.initialize(lambda: batch)
-    for _ in range(n_updates):
-        nlp.update(batch, sgd=sgd)
+    trained_together(nlp, n_updates, **components)
     return nlp
 
 
@@ -107,7 +104,7 @@ def test_one_frozen_and_one_not(make_two, frozen):
     trained(nlp, {"tagger": tagger(listen_to_both())})
     after = [weights_of(pipe.bilm)["stacks.0.0.bias"] for pipe in pipes]
     stayed = [np.array_equal(*pair) for pair in zip(before, after)]
-    assert stayed == list(frozen)
+    assert stayed == [isinstance(pipe.bilm, FrozenBiLM) for pipe in pipes] == list(frozen)
 
 
 def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path):
@@ -190,9 +187,8 @@ def test_a_pipe_whose_listeners_found_a_nearer_one_stores_nothing(make_nlp, narr
     nlp.add_pipe("textcat", config=textcat({"@architectures": LISTENER}))
     pipe = nlp.get_pipe("elmo")
     assert get_layers(pipe(nlp.make_doc("a b")), "elmo") is not None
-    nlp.add_pipe(
-        "elmo", name="elmo_news", config={"weights": str(narrow_weights)}, before="textcat"
-    )
+    settings = {"weights": str(narrow_weights)}
+    nlp.add_pipe("elmo", name="elmo_news", config=settings, before="textcat")
     assert get_layers(pipe(nlp.make_doc("a b")), "elmo") is None
 
 
@@ -272,17 +268,10 @@ def initialized_while_it_is_disabled(nlp):
         nlp.initialize(lambda: examples(nlp))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        disabled_and_enabled,
-        one_more_before,
-        renamed_and_saved,
-        sourced,
-        trained_on,
-        initialized_while_it_is_disabled,
-    ],
-)
+CHANGES = [disabled_and_enabled, one_more_before, renamed_and_saved, sourced, trained_on]
+
+
+@pytest.mark.parametrize("change", [*CHANGES, initialized_while_it_is_disabled])
 def test_any_stays_the_pipe_it_was_trained_on(two_of_a_width, change):
     folder, mean = two_of_a_width
     nlp = spacy.load(folder)

@@ -6,11 +6,6 @@ from spacy_elmo.pretraining.config import InitSettings, TrainingSettings, Vocabu
 MUCH = 2_000_000_000  # tokens: the text is no limit
 
 
-def dims(budget, n_tokens=MUCH):
-    model = choose(parse_budget(budget), n_tokens).model
-    return model.lstm_dim, model.projection_dim
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -45,89 +40,75 @@ def test_what_is_no_budget(text):
     assert f"'{text}'" in str(info.value)
 
 
-def test_two_cores_for_an_hour_are_the_small_model():
-    choice = choose(parse_budget("2 cores, 60 minutes"), 13_000_000)
-    assert choice.model.to_dict() == {
-        "lstm_dim": 512,
-        "projection_dim": 128,
-        "n_layers": 2,
-        "cell_clip": 3.0,
-        "proj_clip": 3.0,
-        "use_skip_connections": True,
-        "char_embed_dim": 16,
-        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]],
-        "n_highway": 1,
-        "activation": "relu",
-        "max_characters_per_token": 50,
-    }
-    assert choice.vocabulary.max_size == 30_000
-    training = choice.training
-    assert (training.batch_size, training.unroll_steps, training.n_negatives) == (128, 20, 4096)
-    assert (training.optimizer, training.learn_rate, training.decay) == ("adam", 0.003, "cosine")
-    assert (training.warmup_steps, training.state_reset, training.dropout) == (500, 0.1, 0.1)
-    assert (training.precision, training.max_minutes, training.max_epochs) == ("auto", 60, 0)
-    # 6,000 tokens/s for an hour, 2,560 tokens a step: 8,437 steps.
-    assert 8437 / 20 < training.eval_frequency < 8437 / 8
-
-
-def test_a_gpu_day_is_the_original_model():
-    choice = choose(parse_budget("1 GPU, 1 day"), MUCH)
-    assert (choice.model.lstm_dim, choice.model.projection_dim) == (4096, 512)
-    assert choice.model.filters[-2:] == ((6, 512), (7, 1024))
-    assert (choice.model.n_highway, choice.vocabulary.max_size) == (2, 800_000)
-    assert (choice.vocabulary.min_count, choice.training.max_epochs) == (3, 0)
-
-
-@pytest.mark.parametrize("n_tokens", [10, MUCH])
-def test_the_paper_is_the_paper(n_tokens):
-    choice = choose(parse_budget("the paper"), n_tokens)
-    assert (choice.model.lstm_dim, choice.model.projection_dim) == (4096, 512)
-    assert (choice.vocabulary.min_count, choice.vocabulary.max_size) == (3, 800_000)
-    expected = TrainingSettings(
-        batch_size=384,
-        unroll_steps=20,
-        directions="different",
-        state_reset=0.0,
-        n_negatives=8192,
-        dropout=0.1,
-        precision="float32",
-        optimizer="adagrad",
-        learn_rate=0.2,
-        warmup_steps=0,
-        decay="none",
-        max_epochs=10,
-        eval_frequency=10_000,
-    )
-    assert choice.training == expected
+SMALL = """lstm_dim=512 projection_dim=128 n_layers=2 cell_clip=3.0 proj_clip=3.0
+use_skip_connections=True char_embed_dim=16 filters=[[1,32],[2,32],[3,64],[4,128],[5,256]]
+n_highway=1 activation=relu max_characters_per_token=50 max_size=30000 batch_size=128
+unroll_steps=20 n_negatives=4096 optimizer=adam learn_rate=0.003 decay=cosine warmup_steps=500
+state_reset=0.1 dropout=0.1 precision=auto max_minutes=60.0 max_epochs=0"""
+LARGE = """lstm_dim=4096 projection_dim=512 n_highway=2 min_count=3 max_size=800000
+filters=[[1,32],[2,32],[3,64],[4,128],[5,256],[6,512],[7,1024]]"""
 
 
 @pytest.mark.parametrize(
-    ("budget", "expected"),
+    ("budget", "n_tokens", "expected"),
     [
-        ("2 cores, 9 minutes", (256, 64)),
-        ("2 cores, 10 minutes", (512, 128)),
-        ("8 cores, 119 minutes", (512, 128)),
-        ("8 cores, 2 hours", (1024, 256)),
-        ("8 cores, 30 days", (2048, 256)),
-        ("1 GPU, 59 minutes", (1024, 256)),
-        ("1 GPU, 60 minutes", (2048, 256)),
-        ("2 GPUs, 11 hours", (2048, 256)),
-        ("2 GPUs, 12 hours", (4096, 512)),
-        ("1 GPU, 24 hours", (4096, 512)),
+        ("2 cores, 60 minutes", 13_000_000, SMALL),
+        ("1 GPU, 1 day", MUCH, f"{LARGE} max_epochs=0"),
+        ("the paper", 10, LARGE),
+        ("the paper", MUCH, LARGE),
     ],
 )
-def test_steps_of_the_ladder(budget, expected):
-    assert dims(budget) == expected
+def test_settings_of_budgets(budget, n_tokens, expected):
+    sections = choose(parse_budget(budget), n_tokens).sections().values()
+    found = {k: str(v).replace(" ", "") for section in sections for k, v in section.items()}
+    wanted = dict(setting.split("=") for setting in expected.split())
+    assert {name: found[name] for name in wanted} == wanted
+
+
+def test_evaluations_of_the_small_model():
+    """6,000 tokens/s for an hour, 2,560 tokens a step: 8,437 steps."""
+    training = choose(parse_budget("2 cores, 60 minutes"), 13_000_000).training
+    assert 8437 / 20 < training.eval_frequency < 8437 / 8
+
+
+def test_training_of_the_paper():
+    expected = {"batch_size": 384, "unroll_steps": 20, "n_negatives": 8192, "dropout": 0.1}
+    expected |= {"directions": "different", "state_reset": 0.0, "precision": "float32"}
+    expected |= {"optimizer": "adagrad", "learn_rate": 0.2, "warmup_steps": 0, "decay": "none"}
+    expected |= {"max_epochs": 10, "eval_frequency": 10_000}
+    assert choose(parse_budget("the paper"), MUCH).training == TrainingSettings(**expected)
+
+
+# By budget: lstm_dim, projection_dim, streams.
+STEPS = {
+    "1 core, 1 hour": (512, 128, 64),
+    "2 cores, 9 minutes": (256, 64, 128),
+    "2 cores, 10 minutes": (512, 128, 128),
+    "3 cores, 1 hour": (512, 128, 192),
+    "8 cores, 119 minutes": (512, 128, 512),
+    "8 cores, 2 hours": (1024, 256, 512),
+    "8 cores, 30 days": (2048, 256, 512),
+    "64 cores, 14 minutes": (512, 128, 512),
+    "1 GPU, 59 minutes": (1024, 256, 512),
+    "1 GPU, 60 minutes": (2048, 256, 512),
+    "2 GPUs, 11 hours": (2048, 256, 512),
+    "2 GPUs, 12 hours": (4096, 512, 512),
+    "1 GPU, 24 hours": (4096, 512, 512),
+}
+
+
+@pytest.mark.parametrize("budget", STEPS)
+def test_steps_of_the_ladder(budget):
+    choice = choose(parse_budget(budget), MUCH)
+    found = choice.model.lstm_dim, choice.model.projection_dim, choice.training.batch_size
+    assert found == STEPS[budget]
 
 
 def test_little_text_keeps_the_model_small():
-    assert [dims("1 GPU, 9 days", n) for n in (999_999, 1_000_000, 2_000_000, 5_000_000)] == [
-        (256, 64),
-        (512, 128),
-        (1024, 256),
-        (2048, 256),
-    ]
-    choice = choose(parse_budget("1 GPU, 9 days"), 50_000)
+    budget = parse_budget("1 GPU, 9 days")
+    choices = [choose(budget, n) for n in (999_999, 1_000_000, 2_000_000, 5_000_000)]
+    assert [choice.model.lstm_dim for choice in choices] == [256, 512, 1024, 2048]
+    choice = choose(budget, 50_000)
     assert (choice.vocabulary.min_count, choice.training.max_epochs) == (1, 20)
     assert choice.training.dropout == 0.1
     # 20 epochs of 50,000 tokens, 10,240 a step: 97 steps.
@@ -156,20 +137,6 @@ def test_more_never_makes_the_model_smaller():
             assert order(budget, b) >= order(budget, a)
     weights = [sizes.lstm_weights for sizes in LADDER]
     assert weights == sorted(weights)
-
-
-@pytest.mark.parametrize(
-    ("budget", "expected"),
-    [
-        ("1 core, 1 hour", 64),
-        ("3 cores, 1 hour", 192),
-        ("8 cores, 1 hour", 512),
-        ("64 cores, 1 hour", 512),
-        ("1 GPU, 1 hour", 512),
-    ],
-)
-def test_streams(budget, expected):
-    assert choose(parse_budget(budget), MUCH).training.batch_size == expected
 
 
 def test_dropout_where_text_is_read_again():

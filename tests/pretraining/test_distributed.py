@@ -15,7 +15,10 @@ from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
-from helpers.runs import ENVIRONMENT, arrays, metrics, run_config, run_settings, write_texts
+from helpers.commands import run_python
+from helpers.prepared import content
+from helpers.runs import ENVIRONMENT, metrics, run_config, run_settings, write_texts
+from helpers.trainers import assert_like_one
 
 # What each process does; `observe` is the one process's, too.
 SCRIPT = """
@@ -70,15 +73,9 @@ def observe_one(folder, train, dev, processes, variant):
     trainer.optimizers.clip, trainer._loss = note_gradients, note_window
     losses = [trainer.step() for _ in range(3)]
     figures = [trainer.evaluate()[0].to_dict()]
-    states = trainer.state_dict()
-    return {
-        "gradients": gradients,
-        "read": read,
-        "losses": losses,
-        "figures": figures,
-        "weights": [weight.detach() for weight in trainer.model.parameters()],
-        "state": states["hidden"],
-    }
+    weights = [weight.detach() for weight in trainer.model.parameters()]
+    found = {"gradients": gradients, "read": read, "losses": losses, "figures": figures}
+    return {**found, "weights": weights, "state": trainer.state_dict()["hidden"]}
 
 
 def on_two_processes(folder, jobs):
@@ -95,16 +92,11 @@ def run_two(script, statuses=(0, 0)):
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
     shared["TORCHELASTIC_USE_AGENT_STORE"] = "True"
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", script],
-            env={**ENVIRONMENT, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    found = []
+    started, found = [], []
+    for rank in "01":
+        environment = {**ENVIRONMENT, **shared, "RANK": rank, "LOCAL_RANK": rank}
+        command, how = [sys.executable, "-c", script], {"stderr": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen(command, env=environment, **how))
     try:
         for process, status in zip(started, statuses):
             _, errors = process.communicate()
@@ -184,10 +176,6 @@ def test_processors_of_two_kinds_keep_one_model(found_by_two):
         assert torch.equal(ours, theirs)
 
 
-def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
 def test_run_on_two_processes(tmp_path):
     """The whole command: one process writes and speaks, and one can go on."""
     write_texts(tmp_path)
@@ -196,30 +184,13 @@ def test_run_on_two_processes(tmp_path):
     config.to_disk(tmp_path / "run.cfg")
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, "-m", "spacy", "elmo", "pretrain", "run.cfg", "--output", "two"]
-    result = subprocess.run(
-        [sys.executable, *command],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    assert (result.stdout + result.stderr).count("Best held-out perplexity") == 1
-    assert result.stdout.count("words in the softmax") == 1
+    shown = run_python(*command, cwd=tmp_path, **ENVIRONMENT)
+    assert shown.count("Best held-out perplexity") == 1
+    assert shown.count("words in the softmax") == 1
 
     alone = run_settings(tmp_path, **settings, state_reset=0.3)
     pretrain(alone, tmp_path / "one")
-    assert files(tmp_path / "two") == files(tmp_path / "one")
-
-    def assert_like_one(output):
-        for name, values in arrays(tmp_path / "one").items():
-            np.testing.assert_allclose(arrays(output)[name], values, rtol=0, atol=2e-3)
-        rows, expected = metrics(output), metrics(tmp_path / "one")
-        assert [row["step"] for row in rows] == [row["step"] for row in expected]
-        for row, one in zip(rows, expected):
-            assert row["tokens"] == one["tokens"]
-            assert row["perplexity"] == pytest.approx(one["perplexity"], rel=1e-3)
-            assert row["sampled_loss"] == pytest.approx(one["sampled_loss"], rel=1e-3)
+    assert content(tmp_path / "two").keys() == content(tmp_path / "one").keys()
 
     # A checkpoint of two processes, resumed by one.
     shutil.copytree(tmp_path / "two", tmp_path / "changed")
@@ -227,21 +198,8 @@ def test_run_on_two_processes(tmp_path):
         if int(path.stem.split("-")[1]) > 3:
             path.unlink()
     assert pretrain(alone, tmp_path / "changed", resume=True)
-    assert_like_one(tmp_path / "changed")
-    assert_like_one(tmp_path / "two")
-
-
-def test_alone_nothing_is_exchanged():
-    processes = Processes()
-    tensor = torch.arange(3.0)
-    processes.mean_(tensor)
-    processes.wait()
-    processes.leave()
-    assert tensor.tolist() == [0, 1, 2]
-    assert processes.sum([1.0, 2.0]) == [1.0, 2.0]
-    assert processes.agree(7)
-    assert processes.gather_rows(tensor, 0) is tensor
-    assert processes.is_first
+    for name in ("changed", "two"):
+        assert_like_one(tmp_path / name, tmp_path / "one", ("perplexity", "sampled_loss"))
 
 
 RESTARTED = """

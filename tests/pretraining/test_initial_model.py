@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import h5py
+import numpy as np
 import pytest
 import srsly
 import torch
@@ -22,7 +23,7 @@ from spacy_elmo.text.corpus import load_text, read_corpus
 from spacy_elmo.weights import read_weights, safetensors_file
 
 from helpers import reference
-from helpers.models import tiny_bilm, tiny_options
+from helpers.models import check_refused, tiny_bilm, tiny_options
 from helpers.runs import (
     arrays,
     assert_same_arrays,
@@ -32,6 +33,8 @@ from helpers.runs import (
     run_settings,
     write_texts,
 )
+from helpers.softmaxes import WORDS, bytes_model, write_model
+from helpers.trainers import Killed, kill_at, run_to_the_end
 
 OTHER = read_corpus([["the", "a", "new", "b"], ["words", "the", "new", "the"]] * 20)
 DEV = read_corpus([["the", "a", "unseen", "b"]])
@@ -66,25 +69,22 @@ def run(trainer, **settings):
     trainer.run(on_evaluation=lambda *args: None, **settings)
 
 
-@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
-def test_pipeline_with_its_softmax(folder, kind):
+@pytest.mark.parametrize(
+    ("name", "kind"), [("sampled", "sampled"), ("sampled", "full"), ("adaptive", "adaptive")]
+)
+def test_pipeline_with_its_softmax(folder, name, kind):
     """All weights, the vocabulary, and no time for the softmax alone; the config's sizes
     are no matter."""
-    config = run_settings(folder, init=init_of(folder, kind), softmax=kind)
+    config = run_settings(folder, init=init_of(folder, name), softmax=kind)
     config = config.model_copy(update={"bilm": read_weights(folder / "allennlp").config})
     model, softmax_warmup = initial_model(config, OTHER)
     assert softmax_warmup == 0
-    expected = read_language_model(folder / kind / "model-last")
+    expected = read_language_model(folder / name / "model-last")
     assert model.vocabulary.words == expected.vocabulary.words
     assert "new" not in model.vocabulary
     assert_same_weights(model, expected)
     assert all(weight.requires_grad for weight in model.parameters())
     assert model.bilm.config == expected.bilm.config
-
-
-def test_sampled_and_full_are_one_kind(folder):
-    config = run_settings(folder, init=init_of(folder, "sampled"), softmax="full")
-    assert initial_model(config, OTHER)[1] == 0
 
 
 @pytest.mark.parametrize(("name", "kind"), [("sampled", "adaptive"), ("adaptive", "full")])
@@ -159,20 +159,9 @@ def test_new_softmax_is_trained_alone_first(folder, kind):
     assert rates[5] < rates[6]
 
 
-def test_figures_before_are_those_of_the_model(folder):
-    trainer = trainer_of(folder, max_steps=3)
-    model = read_language_model(folder / "sampled" / "model-last")
-    expected = perplexity(model, DEV, n_streams=2).mean
-    assert perplexity(trainer.model, DEV, n_streams=2).mean == pytest.approx(expected)
-    run(trainer)
-    assert trainer.progress.before == pytest.approx(expected, rel=1e-6)
-    assert trainer.progress.best != pytest.approx(expected, rel=1e-3)
-
-
-def test_figures_before_take_no_time_of_the_run(folder, monkeypatch):
+def test_figures_before_are_those_of_the_model_and_take_no_time(folder, monkeypatch):
     """An hour for an evaluation, a minute for a step: all of the minutes are for steps."""
     clock = [0.0]
-    original = Trainer.step, Trainer._perplexity
 
     def passes(call, seconds):
         def run(trainer):
@@ -181,48 +170,36 @@ def test_figures_before_take_no_time_of_the_run(folder, monkeypatch):
 
         return run
 
-    monkeypatch.setattr(Trainer, "step", passes(original[0], 60))
-    monkeypatch.setattr(Trainer, "_perplexity", passes(original[1], 3600))
+    for name, seconds in (("step", 60), ("_perplexity", 3600)):
+        monkeypatch.setattr(Trainer, name, passes(getattr(Trainer, name), seconds))
     tick = SimpleNamespace(monotonic=lambda: clock[0])
     monkeypatch.setattr("spacy_elmo.pretraining.clock.time", tick)
     trainer = trainer_of(folder, max_steps=0, max_minutes=4, eval_frequency=100)
-    run(trainer)
-    assert trainer.progress.before is not None
+    new = Trainer(run_settings(folder, max_steps=2), OTHER, DEV)
+    for each in (trainer, new):
+        run(each)
+    model = read_language_model(folder / "sampled" / "model-last")
+    expected = perplexity(model, DEV, n_streams=2).mean
+    assert trainer.progress.before == pytest.approx(expected, rel=1e-6)
+    assert trainer.progress.best != pytest.approx(expected, rel=1e-3)
     assert (trainer.progress.step, trainer.progress.elapsed) == (4, 240)
+    assert new.progress.before is None
 
 
-def test_without_init_there_is_nothing_before(folder):
-    trainer = Trainer(run_settings(folder, max_steps=2), OTHER, DEV)
-    run(trainer)
-    assert trainer.progress.before is None
-
-
-@pytest.mark.parametrize("killed_at", [2, 4, 6])
-def test_resumed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypatch, killed_at):
-    """And without the model that it went on from, which may be gone."""
-    from spacy_elmo.pretraining import reporting
-
+def test_killed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypatch):
+    """And resumed without the model that it went on from, which may be gone."""
     write_texts(tmp_path)
     init = init_of(folder, "allennlp", softmax_warmup=4)
     config = run_settings(
         tmp_path, init=init, max_steps=8, dropout=0.2, checkpoint_minutes=1e-9, eval_frequency=3
     )
     pretrain(config, tmp_path / "alone")
-
-    def on_step(self, trainer, original=reporting.Reporter.on_step):
-        original(self, trainer)
-        if trainer.progress.step == killed_at:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(reporting.Reporter, "on_step", on_step)
-        with pytest.raises(KeyboardInterrupt):
-            pretrain(config, tmp_path / "out")
+    kill_at(monkeypatch, 2, 4, 6)
+    with pytest.raises(Killed):
+        pretrain(config, tmp_path / "out")
     monkeypatch.setattr(module, "read_bundle", None)
-    pretrain(config, tmp_path / "out", resume=True)
-    expected = arrays(tmp_path / "alone")
-    for name, values in arrays(tmp_path / "out").items():
-        assert values.tobytes() == expected[name].tobytes(), name
+    assert run_to_the_end(config, tmp_path / "out") == 2
+    assert_same_arrays(arrays(tmp_path / "out"), arrays(tmp_path / "alone"))
     assert metrics(tmp_path / "out") == metrics(tmp_path / "alone")
     model = read_language_model(tmp_path / "out" / "model-last")
     assert model.bilm.config == read_weights(folder / "allennlp").config
@@ -238,19 +215,6 @@ def test_what_is_no_model(folder, name):
     config = run_settings(folder, init={"init": str(folder / name)})
     with pytest.raises(ValueError, match=name):
         initial_model(config, load_text(folder / "train.txt"))
-
-
-def test_softmax_that_does_not_fit(folder, tmp_path):
-    import shutil
-
-    shutil.copytree(folder / "sampled" / "model-last", tmp_path / "model")
-    with (tmp_path / "model" / "vocab.txt").open("a", encoding="utf8") as file:
-        file.write("more\n")
-    config = run_settings(folder, init={"init": str(tmp_path / "model")})
-    with pytest.raises(
-        ValueError, match=r"softmax.safetensors: .* According to the 16 words of vocab.txt"
-    ):
-        initial_model(config, OTHER)
 
 
 def test_types_of_products(monkeypatch):
@@ -269,14 +233,12 @@ def test_types_of_products(monkeypatch):
 
 def test_models_that_cannot_be_pretrained(folder, tmp_path):
     """Ready-made vectors stand beside the characters, which would be trained without them."""
-    sizes = {"n_words": 5, "word_embed_dim": 8}
     config = run_config(folder)
-    config["model"].update(sizes)
-    with pytest.raises(ValueError, match="a new model reads .* or words; .* n_words = 5"):
-        initial_model(check_config(config), OTHER)
-    config["model"] = {"token_encoder": "manylangs", "n_characters": 300}
-    with pytest.raises(ValueError, match="a new model reads .* token_encoder = 'manylangs'"):
-        initial_model(check_config(config), OTHER)
+    words = {**config["model"], "n_words": 5, "word_embed_dim": 8}
+    points = {"token_encoder": "manylangs", "n_characters": 300}
+    for config["model"], message in ((words, "n_words = 5"), (points, "encoder = 'manylangs'")):
+        with pytest.raises(ValueError, match=f"a new model reads .* or words; .*{message}"):
+            initial_model(check_config(config), OTHER)
     bilm = BiLM(
         replace(tiny_bilm().config, n_words=4, word_embed_dim=tiny_bilm().config.projection_dim),
         Vocabularies(words=InputVocabulary([*SPECIAL, "a"])),
@@ -294,19 +256,49 @@ def test_another_model_in_the_place_of_the_first(folder, tmp_path, capsys):
     safetensors_file.write(tiny_bilm(1), place)
 
     def pretrain_for(steps, **how):
-        pretrain(
-            run_settings(tmp_path, init={"init": str(place)}, max_steps=steps),
-            tmp_path / "out",
-            **how,
-        )
+        config = run_settings(tmp_path, init={"init": str(place)}, max_steps=steps)
+        pretrain(config, tmp_path / "out", **how)
         return " ".join(capsys.readouterr().out.split())
 
     pretrain_for(2)
-    assert "another model" not in pretrain_for(4, resume=True)
+    assert "has changed since" not in pretrain_for(4, resume=True)
     safetensors_file.write(tiny_bilm(2), place)
+    said = f"{place} has changed since this run started from it"
     for steps in (6, 8):
-        assert f"{place} has changed since this run started from it" in pretrain_for(
-            steps, resume=True
-        )
+        assert said in pretrain_for(steps, resume=True)
     place.unlink()
-    assert "another model" not in pretrain_for(10, resume=True)
+    assert "has changed since" not in pretrain_for(10, resume=True)
+
+
+def test_going_on_keeps_softmax_and_vocabulary(tmp_path):
+    options, datasets = bytes_model()
+    write_texts(tmp_path)
+    path = write_model(tmp_path / "model", options, datasets)
+    config = run_settings(tmp_path, init={"init": str(path)}, max_steps=2)
+    model, softmax_warmup = initial_model(config, OTHER)
+    assert softmax_warmup == 0
+    assert model.vocabulary.words == WORDS
+    np.testing.assert_array_equal(model.softmax.weight.detach(), datasets["softmax/W"])
+    np.testing.assert_array_equal(model.softmax.bias.detach(), datasets["softmax/b"])
+    assert all(weight.requires_grad for weight in model.parameters())
+    pretrain(config, tmp_path / "out")
+    after = read_language_model(tmp_path / "out" / "model-last")
+    assert after.vocabulary.words == WORDS
+    weight = after.softmax.arrays()["weight"]
+    assert (weight != datasets["softmax/W"]).any()
+    np.testing.assert_allclose(weight, datasets["softmax/W"], atol=0.1)
+
+
+def test_softmax_without_vocabulary(tmp_path, capsys):
+    """Nobody knows its words: a new one is trained, and that is said."""
+    options, datasets = bytes_model()
+    write_texts(tmp_path)
+    path = write_model(tmp_path / "model", options, datasets)
+    (tmp_path / "model" / "vocab.txt").unlink()
+    config = run_settings(tmp_path, init={"init": str(path)})
+    model, softmax_warmup = initial_model(config, OTHER)
+    assert softmax_warmup == 500
+    assert "new" in model.vocabulary
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "has a softmax, but no vocab.txt: a new softmax replaces it" in shown
+    check_refused(lambda: read_language_model(path), path, "has no vocab.txt")

@@ -8,26 +8,21 @@ import spacy
 from thinc.api import Config
 
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.loggers import logged_pipeline, make_logger, step_info
+from spacy_elmo.pretraining.loggers import (
+    logged_pipeline,
+    make_logger,
+    make_tensorboard_logger,
+    step_info,
+)
 
 from helpers.models import pretraining_config
 
-REPORT = {
-    "step": 400,
-    "epoch": 1.7,
-    "tokens": 12_800,
-    "seconds": 9.87,
-    "tokens_per_second": 1296.9,
-    "learn_rate": 0.002,
-    "sampled_loss": 4.5,
-    "perplexity": {
-        "forward": 200.0,
-        "backward": 225.0,
-        "mean": 212.5,
-        "n_tokens": 99,
-        "unknown": 0.02,
-    },
-}
+REPORT = {"step": 400, "epoch": 1.7, "tokens": 12_800, "seconds": 9.87, "tokens_per_second": 1296.9}
+REPORT |= {"learn_rate": 0.002, "sampled_loss": 4.5}
+FIGURES = {"forward": 200.0, "backward": 225.0, "mean": 212.5, "n_tokens": 99, "unknown": 0.02}
+REPORT["perplexity"] = FIGURES
+BETTER = {**REPORT, "step": 800, "perplexity": {**FIGURES, "mean": 150.0}}
+CONSOLE = "spacy.ConsoleLogger.v3"
 SEEN = []
 
 
@@ -73,18 +68,11 @@ def test_step_info_has_what_spacys_loop_tells():
     other.add_pipe("textcat_multilabel").add_label("A")
     example = spacy.training.Example.from_dict(other.make_doc("a b"), {"cats": {"A": 1.0}})
     optimizer = other.initialize(lambda: [example])
-    arguments = dict.fromkeys(["accumulate_gradient", "eval_frequency", "max_steps"], 1)
-    lists = {"exclude": [], "annotating_components": [], "before_update": None}
-    steps = train_while_improving(
-        other,
-        optimizer,
-        iter([(0, [example])]),
-        lambda: (0.5, {"cats_score": 0.5}),
-        dropout=0.1,
-        patience=0,
-        **arguments,
-        **lists,
-    )
+    counts = dict.fromkeys(["accumulate_gradient", "eval_frequency", "max_steps"], 1)
+    more = {"dropout": 0.1, "patience": 0, "exclude": [], "annotating_components": []}
+    batches, evaluate = iter([(0, [example])]), lambda: (0.5, {"cats_score": 0.5})
+    more.update(counts, before_update=None)
+    steps = train_while_improving(other, optimizer, batches, evaluate, **more)
     _, theirs, _ = next(iter(steps))
     ours = step_info(REPORT)
     assert set(ours) == set(theirs)
@@ -94,9 +82,8 @@ def test_step_info_has_what_spacys_loop_tells():
 
 
 def test_score_is_the_better_the_higher():
-    better = {**REPORT, "step": 800, "perplexity": {**REPORT["perplexity"], "mean": 150.0}}
     first = step_info(REPORT)
-    second = step_info(better, first["checkpoints"], "out/model-last")
+    second = step_info(BETTER, first["checkpoints"], "out/model-last")
     assert first["score"] == -212.5
     assert second["checkpoints"] == [(-212.5, 400), (-150.0, 800)]
     assert second["score"] == max(second["checkpoints"])[0]
@@ -107,23 +94,17 @@ def test_score_is_the_better_the_higher():
     assert first["losses"] == {"elmo": 4.5}
 
 
-def test_recording_logger(config):
-    SEEN.clear()
-    assert log({"@loggers": "test.Recorder.v1", "name": "a"}, config, REPORT) == ""
-    (name, pipes, training), *steps, end = SEEN
-    assert (name, pipes, end) == ("a", ["elmo"], "end")
-    assert steps == [None, None, step_info(REPORT)]
-    assert (training["eval_frequency"], training["max_steps"], training["batch_size"]) == (7, 3, 4)
-    assert dict(training["score_weights"]) == {"speed": 0.0}
-
-
-def test_chain_of_spacy_loggers(config):
+def test_loggers_of_a_chain(config):
+    """Each is told of the pipeline, of every step, and of the end."""
     SEEN.clear()
     first, second = ({"@loggers": "test.Recorder.v1", "name": name} for name in "ab")
-    settings = {"@loggers": "spacy.ChainLogger.v1", "logger1": first, "logger2": second}
-    log(settings, config, REPORT)
-    assert [entry[0] for entry in SEEN if isinstance(entry, tuple)] == ["a", "b"]
-    assert SEEN.count(step_info(REPORT)) == 2
+    chain = {"@loggers": "spacy.ChainLogger.v1", "logger1": first, "logger2": second}
+    assert log(chain, config, REPORT) == ""
+    (name, pipes, training), (other, *_), *steps = SEEN
+    assert (name, other, pipes) == ("a", "b", ["elmo"])
+    assert steps == [*[None] * 4, *[step_info(REPORT)] * 2, "end", "end"]
+    assert (training["eval_frequency"], training["max_steps"], training["batch_size"]) == (7, 3, 4)
+    assert dict(training["score_weights"]) == {"speed": 0.0}
 
 
 @pytest.mark.parametrize("version", ["v1", "v2", "v3"])
@@ -135,21 +116,15 @@ def test_console(config, version):
     assert row == ["1", "400", "4.50", "1296.90", "-212.50"]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"@loggers": "spacy.ConsoleLogger.v1", "progress_bar": True},
-        {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": "train"},
-    ],
-)
-def test_console_with_progress_bar(config, settings):
-    assert len(log(settings, config, REPORT, {**REPORT, "step": 800}).splitlines()) == 4
+@pytest.mark.parametrize(("version", "bar"), [("v1", True), ("v3", "train")])
+def test_console_with_progress_bar(config, version, bar):
+    settings = {"@loggers": f"spacy.ConsoleLogger.{version}", "progress_bar": bar}
+    assert len(log(settings, config, REPORT, BETTER).splitlines()) == 4
 
 
 def test_console_writes_a_file(config, tmp_path):
     path = tmp_path / "deep" / "log.jsonl"
-    settings = {"@loggers": "spacy.ConsoleLogger.v3", "output_file": str(path)}
-    log(settings, config, REPORT)
+    log({"@loggers": CONSOLE, "output_file": str(path)}, config, REPORT)
     row = json.loads(path.read_text("utf8"))
     assert (row["step"], row["score"], row["losses"]) == (400, -212.5, {"elmo": 4.5})
 
@@ -170,8 +145,8 @@ def test_none(config):
     ("settings", "message"),
     [
         ({"@loggers": "spacy.NoLogger.v1"}, r"spacy\.NoLogger\.v1"),
-        ({"@loggers": "spacy.ConsoleLogger.v3", "bar": 1}, "bar"),
-        ({"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": "x"}, "x"),
+        ({"@loggers": CONSOLE, "bar": 1}, "bar"),
+        ({"@loggers": CONSOLE, "progress_bar": "x"}, "x"),
         ({"progress_bar": True}, "@loggers"),
         ({}, "@loggers"),
     ],
@@ -186,14 +161,7 @@ def test_missing_package_is_named(config):
         log({"@loggers": "test.NeedsAPackage.v1"}, config, REPORT)
 
 
-def test_scores_that_are_tables_are_left_out():
-    from spacy_elmo.pretraining.loggers import _scalars
-
-    info = step_info({**REPORT, "gradient_norm": 3.5})
-    assert _scalars(info)["scores/gradient_norm"] == 3.5
-    assert "scores/gradient_norm" not in _scalars(step_info(REPORT))
-    per_label = {**info, "other_scores": {"cats_f_per_type": {"A": 1.0}}}
-    assert not [name for name in _scalars(per_label) if "cats" in name]
+TENSORBOARD = {"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}
 
 
 class Writer:
@@ -217,26 +185,21 @@ def test_tensorboard_gets_scalars(config, monkeypatch):
     module = ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, config, REPORT)
-    assert ("scores/perplexity", 212.5, 400) in Writer.written
-    assert ("score", -212.5, 400) in Writer.written
-    assert {step for _, _, step in Writer.written} == {400}
+    log(TENSORBOARD, config, REPORT, BETTER)
+    assert {("scores/perplexity", 212.5, 400), ("score", -212.5, 400)} < {*Writer.written}
+    assert {("scores/perplexity", 150.0, 800), ("loss/elmo", 4.5, 800)} < {*Writer.written}
+    assert {step for _, _, step in Writer.written} == {400, 800}
+    assert "scores/gradient_norm" not in {tag for tag, *_ in Writer.written}
+    # A number where there is one; no table, as of spaCy's scores by label.
+    info = step_info({**REPORT, "gradient_norm": 3.5})
+    info["other_scores"]["cats_f_per_type"] = {"A": 1.0}
+    log_step, _ = make_tensorboard_logger("logs")(None)
+    log_step(info)
+    assert ("scores/gradient_norm", 3.5, 400) in Writer.written
+    assert not [tag for tag, *_ in Writer.written if "cats" in tag]
 
 
 def test_tensorboard_missing(config, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match=r"spacy-elmo\[tensorboard\]"):
-        make_logger({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}, config)
-
-
-def test_tensorboard(config, tmp_path):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    better = {**REPORT, "step": 800, "perplexity": {**REPORT["perplexity"], "mean": 150.0}}
-    log({"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": str(tmp_path)}, config, REPORT, better)
-    events = EventAccumulator(str(tmp_path)).Reload()
-    found = [(event.step, event.value) for event in events.Scalars("scores/perplexity")]
-    assert found == [(400, 212.5), (800, 150.0)]
-    assert events.Scalars("loss/elmo")[0].value == 4.5
-    assert events.Scalars("score")[1].value == -150.0
+        make_logger(TENSORBOARD, config)

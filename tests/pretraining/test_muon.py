@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.pretraining.muon import COEFFICIENTS, Muon, muon_groups, orthogonalized
+from spacy_elmo.pretraining.muon import Muon, muon_groups, orthogonalized
 
 from helpers.models import tiny_module
 
-A, B, C = COEFFICIENTS
+A, B, C = 3.4445, -4.7750, 2.0315
 
 
 def newton_schulz(matrix):
@@ -28,16 +28,6 @@ def test_orthogonalized_is_the_published_iteration(shape):
     found = orthogonalized(torch.from_numpy(matrices).float()).numpy()
     expected = np.stack([newton_schulz(matrix) for matrix in matrices])
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
-
-
-def test_orthogonalized_keeps_singular_vectors_and_levels_singular_values():
-    matrix = np.random.default_rng(1).standard_normal((6, 30))
-    u, sizes, v = np.linalg.svd(matrix, full_matrices=False)
-    found = orthogonalized(torch.from_numpy(matrix)[None])[0].numpy()
-    levelled = u.T @ found @ v.T
-    np.testing.assert_allclose(levelled, np.diag(np.diag(levelled)), atol=1e-9)
-    assert np.all((np.diag(levelled) > 0.65) & (np.diag(levelled) < 1.25))
-    assert sizes.max() / sizes.min() > 1.5
 
 
 @pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
@@ -68,13 +58,16 @@ def test_products_in_bfloat16_are_near_the_published_iteration(shape):
     assert torch.equal(given, torch.from_numpy(matrices).float())
 
 
+@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
 @pytest.mark.parametrize(("rows", "columns", "n_blocks"), [(12, 5, 4), (12, 2, 4), (3, 7, 1)])
-def test_steps_are_the_formula(rows, columns, n_blocks):
-    """Momentum, blocks, scale and decay, in float64 by hand."""
+def test_steps_are_the_formula(rows, columns, n_blocks, product_dtype):
+    """Momentum, blocks, scale and decay, in float64 by hand. Products in bfloat16 change only
+    the direction, by some roundings."""
     rng = np.random.default_rng(3)
     start = rng.standard_normal((rows, columns))
     weight = torch.nn.Parameter(torch.from_numpy(start.copy()))
-    muon = Muon([{"params": [weight], "n_blocks": n_blocks}], lr=0.02, weight_decay=0.1)
+    groups = [{"params": [weight], "n_blocks": n_blocks}]
+    muon = Muon(groups, lr=0.02, weight_decay=0.1, product_dtype=product_dtype)
     expected, momentum = start.copy(), np.zeros_like(start)
     for rate in (0.02, 0.01, 0.03):
         gradient = rng.standard_normal(start.shape)
@@ -86,25 +79,10 @@ def test_steps_are_the_formula(rows, columns, n_blocks):
         scale = math.sqrt(rows / n_blocks / columns)
         blocks = [newton_schulz(block) for block in np.split(direction, n_blocks)]
         expected = (1 - rate * 0.1) * expected - rate * scale * np.concatenate(blocks)
-        np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=0, atol=1e-9)
-
-
-def test_momentum_and_weights_keep_their_type_beside_products_in_bfloat16():
-    rng = np.random.default_rng(5)
-    start, gradient = rng.standard_normal((2, 24, 16)).astype("float32")
-    updated = {}
-    for dtype in (None, torch.bfloat16):
-        weight = torch.nn.Parameter(torch.from_numpy(start.copy()))
-        weight.grad = torch.from_numpy(gradient.copy())
-        muon = Muon([{"params": [weight]}], lr=0.02, weight_decay=0.1, product_dtype=dtype)
-        muon.step()
-        assert weight.dtype == muon.state[weight]["momentum"].dtype == torch.float32
-        np.testing.assert_allclose(
-            muon.state[weight]["momentum"].numpy(), 0.05 * gradient, rtol=1e-5
-        )
-        updated[dtype] = weight.detach().numpy() - start
-    error = np.linalg.norm(updated[torch.bfloat16] - updated[None]) / np.linalg.norm(updated[None])
-    assert 1e-5 < error < 0.03
+    assert weight.dtype == muon.state[weight]["momentum"].dtype == torch.float64
+    np.testing.assert_allclose(muon.state[weight]["momentum"].numpy(), momentum, rtol=1e-12)
+    error = np.abs(weight.detach().numpy() - expected).max()
+    assert error < 1e-9 if product_dtype is None else 1e-5 < error < 0.003
 
 
 def test_weights_without_gradient_stay():

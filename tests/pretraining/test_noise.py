@@ -10,7 +10,6 @@ from spacy_elmo.pretraining.noise import misspell, misspell_inputs
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import read_corpus
 
-from helpers.models import pretraining_config
 from helpers.runs import RANDOM, arrays, assert_same_arrays, run_config, write_texts
 
 SENTENCES = [["Misspelled", "words", "of", "42", "texts", ",", "naïve", "<S>"]] * 60
@@ -86,11 +85,3 @@ def test_trained_and_resumed_bit_by_bit(tmp_path):
     assert_same_arrays(run(6, "parts"), whole)
     clean = run(6, "clean", noise=0.0)
     assert any((clean[name] != whole[name]).any() for name in whole)
-
-
-@pytest.mark.parametrize("noise", [-0.1, 1.0])
-def test_impossible_share(noise):
-    config = pretraining_config()
-    config["corpus"]["noise"] = noise
-    with pytest.raises(ValueError, match=rf"\[corpus\] noise = {noise}"):
-        check_config(Config(config))

@@ -120,78 +120,53 @@ def test_adaptive_softmax_has_torchs_optimizer(name, make):
         torch.testing.assert_close(weight, copied, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("is_frozen", [False, True])
 @pytest.mark.parametrize("bound", [1e-3, 1.0, 1e6])
-def test_clip_is_torchs_of_all_gradients_together(bound):
+def test_clip_is_torchs_of_all_gradients_together(bound, is_frozen):
+    """While the biLM is frozen, of those of the softmax."""
     model = make_model()
     optimizers = Optimizers(TrainingSettings(grad_clip=bound), model)
     rows, _ = draw_gradients(model, optimizers, 0)
-    gradients = [weight.grad for weight in model.bilm.parameters()]
+    if is_frozen:
+        model.bilm.zero_grad()
+    gradients = [weight.grad for weight in model.bilm.parameters() if not is_frozen]
     gradients += [rows.weight.grad, rows.bias.grad]
     leaves = [torch.zeros_like(gradient).requires_grad_() for gradient in gradients]
     for leaf, gradient in zip(leaves, gradients):
         leaf.grad = gradient.clone()
     torch.nn.utils.clip_grad_norm_(leaves, bound)
-    optimizers.clip(rows)
+    norm = optimizers.clip(rows).item()
     for leaf, gradient in zip(leaves, gradients):
         torch.testing.assert_close(gradient, leaf.grad, rtol=1e-6, atol=0)
-    norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
-    assert norm <= bound * (1 + 1e-6)
-
-
-def test_clip_while_the_bilm_is_frozen():
-    model = make_model()
-    optimizers = Optimizers(TrainingSettings(grad_clip=1.0), model)
-    rows, _ = draw_gradients(model, optimizers, 0)
-    model.bilm.zero_grad()
-    optimizers.clip(rows)
-    norm = torch.cat([rows.weight.grad.flatten(), rows.bias.grad]).norm()
-    assert norm.item() == pytest.approx(1.0, rel=1e-5)
+    clipped = math.sqrt(sum(gradient.double().square().sum().item() for gradient in gradients))
+    assert clipped == pytest.approx(min(norm, bound), rel=1e-5)
     before = copy.deepcopy(model.bilm)
     optimizers.step(0.1, rows)
     for ours, old in zip(model.bilm.parameters(), before.parameters()):
-        assert torch.equal(ours, old)
+        assert torch.equal(ours, old) == is_frozen
 
 
 DECAYS = {
-    "none": lambda steps, fraction: 1.0,
-    "linear": lambda steps, fraction: 1 - fraction,
-    "cosine": lambda steps, fraction: math.cos(math.pi * fraction / 2) ** 2,
-    "inverse_sqrt": lambda steps, fraction: min(1.0, math.sqrt(8 / (steps + 1))),
+    "none": lambda since, warmup, fraction: 1.0,
+    "linear": lambda since, warmup, fraction: 1 - fraction,
+    "cosine": lambda since, warmup, fraction: math.cos(math.pi * fraction / 2) ** 2,
+    "inverse_sqrt": lambda since, warmup, fraction: min(1.0, math.sqrt(warmup / (since + 1))),
 }
 
 
-@pytest.mark.parametrize("softmax_warmup", [0, 5])
+@pytest.mark.parametrize("share", [1.0, 0.25])
+@pytest.mark.parametrize(("warmup", "softmax_warmup"), [(8, 0), (8, 5), (0, 0)])
 @pytest.mark.parametrize("decay", DECAYS)
-def test_learn_rate(decay, softmax_warmup):
-    """A warm-up and then the decay; while the softmax is trained alone a warm-up of
-    its own, without decay."""
-    settings = TrainingSettings(decay=decay, warmup_steps=8)
-    for step in range(40):
+def test_learn_rate(decay, warmup, softmax_warmup, share):
+    """A warm-up and then the decay, over the last share of the run; while the softmax is trained
+    alone a warm-up of its own, without decay."""
+    settings = TrainingSettings(decay=decay, decay_share=share, warmup_steps=warmup)
+    for step in range(41):
         fraction = step / 40
         got = learn_rate_factor(settings, step, fraction, softmax_warmup)
         since = step if step < softmax_warmup else step - softmax_warmup
-        expected = min(1.0, (since + 1) / 8)
+        expected = min(1.0, (since + 1) / warmup) if warmup else 1.0
         if step >= softmax_warmup:
-            expected *= DECAYS[decay](since, fraction)
-        assert got == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("decay", ["linear", "cosine"])
-def test_learn_rate_decays_over_its_share(decay):
-    """Constant, then the whole decay within the last quarter of the run."""
-    settings = TrainingSettings(decay=decay, decay_share=0.25, warmup_steps=0)
-    for fraction in (0.0, 0.3, 0.75):
-        assert learn_rate_factor(settings, 9, fraction) == 1.0
-    for within in (0.1, 0.5, 1.0):
-        got = learn_rate_factor(settings, 9, 0.75 + within / 4)
-        assert got == pytest.approx(DECAYS[decay](0, within), abs=1e-12)
-
-
-@pytest.mark.parametrize("decay", DECAYS)
-def test_learn_rate_without_warmup(decay):
-    settings = TrainingSettings(decay=decay, warmup_steps=0)
-    assert learn_rate_factor(settings, 0, 0.0) == 1.0
-    if decay == "inverse_sqrt":
-        assert learn_rate_factor(settings, 15, 0.5) == pytest.approx(1 / 4)
-    elif decay != "none":
-        assert learn_rate_factor(settings, 99, 1.0) == pytest.approx(0.0, abs=1e-12)
+            within = max(0.0, (fraction - (1 - share)) / share)
+            expected *= DECAYS[decay](since, warmup or 1, within)
+        assert got == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -33,14 +33,6 @@ def run(*arguments, status=0):
     return shown_by("pretrain", "run.cfg", *arguments, status=status)
 
 
-def test_same_run_as_from_disk(folder):
-    assert pretrain(run_settings(folder, **SETTINGS, max_steps=12), folder / "here")
-    run("--output", "there", *AT_URLS)
-    assert_same_arrays(arrays(folder / "there"), arrays(folder / "here"))
-    assert metrics(folder / "there") == metrics(folder / "here")
-    assert not (folder / "there" / "corpus").exists()
-
-
 def test_a_run_goes_on_elsewhere(folder):
     """Begun with text on disk, it goes on with the same at a URL, and the other way round."""
     assert pretrain(run_settings(folder, **SETTINGS, max_steps=12), folder / "here")
@@ -56,7 +48,8 @@ def test_a_run_goes_on_elsewhere(folder):
 
 
 def test_connection_that_is_lost(folder, monkeypatch):
-    """A line names the URL; the same command later fetches the rest."""
+    """A line names the URL; the same command later fetches the rest, for the same run as from
+    disk."""
     assert pretrain(run_settings(folder, **SETTINGS, max_steps=12), folder / "here")
     open_file = MemoryFileSystem._open
 
@@ -71,6 +64,8 @@ def test_connection_that_is_lost(folder, monkeypatch):
     assert "memory://train/tokens-00001.npy cannot be read: no answer" in output
     run("--output", "there", *AT_URLS)
     assert_same_arrays(arrays(folder / "there"), arrays(folder / "here"))
+    assert metrics(folder / "there") == metrics(folder / "here")
+    assert not (folder / "there" / "corpus").exists()
 
 
 def test_text_at_a_url_is_not_prepared(folder):

@@ -11,67 +11,67 @@ from helpers.trainers import make, run
 HANG_UP = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, *([HANG_UP] if HANG_UP else [])])
-def test_signal_lets_the_step_end(number, request):
-    # A process in the background may have been started with some of them ignored.
-    previous = signal.signal(number, signal.default_int_handler)
-    request.addfinalizer(lambda: signal.signal(number, previous))
-    handler = signal.getsignal(number)
+@pytest.fixture
+def number(request):
+    """A signal and what it does; a process in the background may have been started without."""
+    number, handler = getattr(request, "param", (signal.SIGINT, signal.default_int_handler))
+    previous = signal.signal(number, handler)
+    yield number
+    signal.signal(number, previous)
+
+
+def sent_within(step, trainer, *numbers):
+    """Send the process signals within a step of the trainer."""
+    original = trainer.step
+
+    def run_step():
+        if trainer.progress.step == step:
+            for number in numbers:
+                os.kill(os.getpid(), number)
+        return original()
+
+    trainer.step = run_step
+
+
+NUMBERS = [signal.SIGINT, signal.SIGTERM, *([HANG_UP] if HANG_UP else [])]
+
+
+@pytest.mark.parametrize(
+    "number", [(number, signal.default_int_handler) for number in NUMBERS], indirect=True
+)
+def test_signal_lets_the_step_end(number):
     trainer = make(max_steps=50)
-
-    def on_step(trainer):
-        if trainer.progress.step == 2:
-            os.kill(os.getpid(), number)
-
-    assert run(trainer, on_step=on_step) == []
+    sent_within(2, trainer, number)
+    assert run(trainer) == []
     assert trainer.stopped
     assert trainer.progress.step == 3
-    assert signal.getsignal(number) is handler
+    assert signal.getsignal(number) is signal.default_int_handler
     run(trainer)  # and it can go on
     assert trainer.progress.step == 50
 
 
 @pytest.mark.skipif(HANG_UP is None, reason="this system does not hang up")
-def test_a_run_under_nohup_goes_on(request):
-    previous = signal.signal(HANG_UP, signal.SIG_IGN)
-    request.addfinalizer(lambda: signal.signal(HANG_UP, previous))
+@pytest.mark.parametrize("number", [(HANG_UP, signal.SIG_IGN)], indirect=True)
+def test_a_run_under_nohup_goes_on(number):
     trainer = make(max_steps=3)
-    run(trainer, on_step=lambda trainer: os.kill(os.getpid(), HANG_UP))
+    sent_within(1, trainer, number)
+    assert run(trainer) == [(3, True)]
     assert not trainer.stopped
-    assert trainer.progress.step == 3
 
 
-def test_signal_during_the_last_step_stops_nothing():
+def test_signal_during_the_last_step_stops_nothing(number):
     trainer = make(max_steps=2)
-    original = trainer.step
-
-    def step():
-        if trainer.progress.step == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-        return original()
-
-    trainer.step = step
+    sent_within(1, trainer, number)
     assert run(trainer) == [(2, True)]
     assert not trainer.stopped
 
 
-def test_second_interrupt_acts_as_ever(request):
-    # A process in the background may have been started with SIGINT ignored.
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    request.addfinalizer(lambda: signal.signal(signal.SIGINT, previous))
+def test_second_interrupt_acts_as_ever(number):
     trainer = make(max_steps=50)
-    original = trainer.step
-
-    def step():
-        if trainer.progress.step == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-        return original()
-
-    trainer.step = step
+    sent_within(1, trainer, number, number)
     with pytest.raises(KeyboardInterrupt):
         run(trainer)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(number) is signal.default_int_handler
 
 
 def test_in_another_thread_there_are_no_signals():

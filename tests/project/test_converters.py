@@ -398,14 +398,14 @@ def test_homographs(tmp_path, capsys):
     ]
     shown = " ".join(capsys.readouterr().out.split())
     assert "2 sentences, 2 senses" in shown
-    assert "not those of the homograph: 1" in shown
+    assert "wrong offsets: 1" in shown
     assert "a part of a token: 1" in shown
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "holds no .tsv file"),
+        (None, "contains no .tsv file"),
         (b"word\twordid\n", "bass.tsv: expected the columns"),
         (CONTENT.replace(b"\t9\n", b"\tx\n", 1), "bass.tsv:3: start and end must be numbers"),
         (CONTENT.replace(b"\t9\n", b"\n", 1), "bass.tsv:3: expected 5 columns"),
