@@ -38,6 +38,18 @@ def test_highways_in_float64(n_layers):
     np.testing.assert_array_equal(again.embed(SENTENCES)[0][0], layers[0])
 
 
+def test_gradients():
+    torch.manual_seed(0)
+    layer = HighwayConnection(width=3).double()
+    inputs = [torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+
+    def run(*given):
+        weights = dict(zip(dict(layer.named_parameters()), given[2:]))
+        return torch.func.functional_call(layer, weights, given[:2])
+
+    assert torch.autograd.gradcheck(run, (*inputs, *layer.parameters()))
+
+
 def test_settings():
     residual, none, highway = (
         BiLMConfig(connections=kind) for kind in ("residual", "none", "highway")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -206,6 +207,16 @@ def test_thawed_and_frozen_again():
     for model in (frozen, again):
         assert all(values.any() for values in model.arrays().values())
     assert module.freeze().checksum() != frozen.checksum()
+
+
+def test_first_layers_and_pickled():
+    whole = freeze(tiny_bilm(n_layers=3))
+    expected = whole.embed(SENTENCES)[0]
+    check(whole.first_layers(2).embed(SENTENCES)[0], [layers[:3] for layers in expected], 0)
+    check(pickle.loads(pickle.dumps(whole)).embed(SENTENCES)[0], expected, 0)
+    for n_layers in (0, 4):
+        with pytest.raises(ValueError, match=f"n_layers must be from 1 to 3, got {n_layers}"):
+            whole.first_layers(n_layers)
 
 
 def test_checksum_by_its_definition(tmp_path):

@@ -70,7 +70,9 @@ def assert_same_arrays(found, expected) -> None:
     """Bit by bit."""
     assert found.keys() == expected.keys()
     for name, values in expected.items():
-        assert values.tobytes() == found[name].tobytes(), name
+        other = found[name]
+        assert (values.dtype, values.shape) == (other.dtype, other.shape), name
+        assert values.tobytes() == other.tobytes(), name
 
 
 def assert_same_weights(model: LanguageModel, frozen: FrozenLanguageModel) -> None:

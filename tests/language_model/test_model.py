@@ -125,7 +125,11 @@ BAD_FILES = [
     ("softmax.safetensors", None, "model has no softmax.safetensors"),
     ("softmax.safetensors", b"x", "softmax.safetensors"),
     ("vocab.txt", None, "model has no vocab.txt"),
-    ("vocab.txt", "\n".join([*WORDS, "more", ""]).encode(), r"softmax.*\(5, 5\). According to the 6 words"),
+    (
+        "vocab.txt",
+        "\n".join([*WORDS, "more", ""]).encode(),
+        r"softmax.*\(5, 5\). According to the 6 words",
+    ),
     ("vocab.txt", b"cat\n<S>\n", "model/vocab.txt"),
     ("vocab.txt", b"<S>\n</S>\n<UNK>\na\na\n", "model/vocab.txt"),
     ("vocab.txt", b"<S>\n\xff\n", "model/vocab.txt"),

@@ -74,7 +74,7 @@ SAID = {
     "corpus.xyz=3": r"has no setting 'xyz'$",
     "training.dropout=high": r"dropout = 'high': it should be a .*number",
     "corpus.noise=1.0": "noise = 1.0: ",
-    "corpus.train=": r"train .*`paths.train=PATH`",
+    "corpus.train=null": r"train .*`paths.train=PATH`",
     "corpus.dev=": r"dev .*`paths.dev=PATH`",
 }
 
@@ -89,6 +89,11 @@ def test_error_names_source_and_key(setting):
         check_config(Config(settings), "my.cfg")
     assert "pydantic" not in str(error.value)
     assert f"[{section}]" in str(error.value) or section in ("system", "nlp")
+
+
+def test_unknown_section_is_named():
+    with pytest.raises(ValueError, match="my.cfg: unknown sections: trainin"):
+        check_config(Config({**pretraining_config(), "trainin": {}}), "my.cfg")
 
 
 def parsed(value):

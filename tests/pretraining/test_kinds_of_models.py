@@ -117,7 +117,7 @@ def check_forward_perplexity(path, text, expected):
 
 
 def test_gradient_of_a_shared_table(folder, tmp_path):
-    """By autograd, where the rows of the full softmax are not leaves."""
+    """By autograd, where the rows of the full softmax are not leaves, and by finite differences."""
     more = {"dropout": 0.0, "state_reset": 0.0, "grad_clip": 1e9, "max_steps": 1}
     config = settings(folder, "shared, forward, full", **more)
     corpus = load_text(folder / "train.txt")
@@ -138,6 +138,17 @@ def test_gradient_of_a_shared_table(folder, tmp_path):
     trainer.optimizers.clip(rows)
     assert expected.abs().max() > 1e-3
     torch.testing.assert_close(table.grad, expected, rtol=1e-8, atol=1e-12)
+    torch.manual_seed(0)
+    changes = torch.randn_like(table)
+    ends = []
+    for step in (1e-5, -1e-5):
+        with torch.no_grad():
+            table += step * changes
+            rows = trainer._softmax_rows(window, 0)
+            ends.append(trainer._loss(window, corpus.types, state, rows, False)[0].item())
+            table -= step * changes
+    difference = (ends[0] - ends[1]) / 2e-5
+    assert (expected * changes).sum().item() == pytest.approx(difference, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+import srsly
 from thinc.api import Config
 
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining.budget import choose, parse_budget
 from spacy_elmo.pretraining.config import read_config
+
+from helpers.project_scripts import PROJECT
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "configs", ROOT / "project" / "configs")
@@ -36,6 +39,12 @@ def test_every_setting_is_visible(path):
     config = read_config(path, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
     assert (config.corpus.train, config.corpus.dev) == ("train.txt", "dev.txt")
     assert found["paths"] == {"train": None, "dev": None}
+
+
+def test_width_of_the_demo():
+    texts = {"paths.train": "train.txt", "paths.dev": "dev.txt"}
+    width = srsly.read_yaml(PROJECT / "project.yml")["vars"]["demo_width"]
+    assert read_config(DEMO, texts).bilm.width == width
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ def lines(folder):
         ("srl", "ewt_srl", "input", "srl_f"),
         ("crf", "wnut17", "taglm", "ents_f"),
         ("bcn", "sst5", "input_output", "accuracy"),
+        ("crf", "uner_ewt", "input", "ents_f"),
+        ("textpair", "snli", "tok2vec", "cats_acc"),
         ("textpair", "snli", "input_output", "cats_acc"),
         ("qa", "new_wiki", "input", "qa_f1"),
         ("coref", "litbank_coref", "input", "coref_f"),

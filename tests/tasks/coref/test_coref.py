@@ -159,6 +159,7 @@ def test_other_keys(make, trained):
     for example in data:
         write_clusters(example.reference, read_clusters(example.reference), "chains")
     nlp.initialize(lambda: data)
+    assert nlp.update(data)["elmo_coref"] > 0.0
     weights = trained.get_pipe("elmo_coref").model.to_bytes()
     nlp.get_pipe("elmo_coref").model.from_bytes(weights)
     assert nlp.evaluate(data)["coref_f"] == 1.0
