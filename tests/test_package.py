@@ -108,7 +108,8 @@ def test_public_names():
 
 def test_registered_names_carry_our_prefix():
     for kind in ("segmenters", "weights_readers"):
-        assert all(name.startswith("spacy-elmo.") for name in getattr(registry, kind).get_all())
+        names = getattr(registry, kind).get_all()
+        assert all(name.startswith(("spacy-elmo.", "spacy-elmo-project.")) for name in names)
 
 
 def test_names_of_before():
