@@ -44,7 +44,7 @@ def print_table(
         for line in textwrap.wrap(text, room, break_on_hyphens=False) or [""]:
             fitted.append([*cells, line])
             cells = [""] * len(cells)
-    msg.table(fitted, header=header, divider=True, aligns=aligns, max_col=max(room, *widths, 1))
+    msg.table(fitted, header=header, divider=True, aligns=aligns)
 
 
 def cut_text(text: str, width: int) -> str:

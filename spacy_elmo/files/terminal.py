@@ -64,10 +64,8 @@ class SafePrinter(Printer):
             data = list(data.items())
         if settings.get("header"):
             settings["header"] = _cells(settings["header"])
-        rows = [_cells(row) for row in data]
         # Wasabi's default of 30 characters makes columns narrower than long cells.
-        longest = max((len(cell) for row in rows for cell in row), default=0)
-        return super().table(rows, **{"max_col": max(30, longest), **settings})
+        return super().table([_cells(row) for row in data], max_col=sys.maxsize, **settings)
 
     def row(self, data: Any, **settings: Any) -> Any:
         """Print a row of a table."""

@@ -4,7 +4,6 @@ import errno
 import io
 import os
 import sys
-from contextlib import contextmanager
 
 import h5py
 import numpy as np
@@ -13,20 +12,9 @@ import pytest
 from spacy_elmo.files.hdf5 import GuardedFile, guarded_hdf5
 
 from helpers.commands import run_python
+from helpers.full_disk import room_for
 
 LIMIT = 5000
-
-
-@contextmanager
-def room_for(n_bytes):
-    """No file of this process may grow beyond so many bytes."""
-    resource = pytest.importorskip("resource", reason="there is no such limit")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_written_and_read(tmp_path):

@@ -114,7 +114,7 @@ def test_a_missing_package(monkeypatch):
         transformer.read_transformer()
 
 
-def test_a_pipe_on_it(package):
+def test_a_pipe_on_it(package, tmp_path):
     """The pipe passes the layers to its listeners, and sets their average as vectors."""
     nlp = spacy.blank("en")
     sizes = transformer.read_transformer().config.to_dict()
@@ -131,6 +131,6 @@ def test_a_pipe_on_it(package):
     layers = np.stack([expected("ab", 1), expected("c", 3)], axis=1)
     np.testing.assert_allclose(doc._.elmo, layers)
     np.testing.assert_allclose(doc.tensor, layers.mean(axis=0), rtol=1e-6)
-    model = run_trial.describe_model("transformer")
+    model = run_trial.describe_model(str(tmp_path))
     assert (model.width, model.n_layers) == (WIDTH, N_LAYERS + 1)
     assert model.weights == {"@weights_readers": transformer.READER}

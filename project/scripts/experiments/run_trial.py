@@ -107,7 +107,7 @@ def describe_model(path: str) -> LanguageModel:
 
     RAISES (ValueError): The weights are missing or cannot be read.
     """
-    is_transformer = path == TRANSFORMER
+    is_transformer = Path(path) == find_folder()
     bilm = read_transformer() if is_transformer else read_weights(path)
     return LanguageModel(
         weights={"@weights_readers": READER} if is_transformer else path,
@@ -190,13 +190,14 @@ class Places:
             "tok2vec": (self.tok2vec, ("pretrained",)),
         }
         own = {name: path for name, (path, of) in found.items() if trial.variant in of}
-        named = (*NAMED_MODELS, TRANSFORMER)
-        return {"weights": Path(trial.variant)} if trial.variant in named else own
+        if trial.variant in NAMED_MODELS:
+            own["weights"] = Path(trial.variant)
+        elif trial.variant == TRANSFORMER:
+            own["weights"] = find_folder() or Path(PACKAGE)
+        return own
 
     def missing(self, trial: Trial) -> list[Path]:
-        """Return the inputs of a trial that do not exist: paths, or a package."""
-        if trial.variant == TRANSFORMER:
-            return [] if find_folder() else [Path(PACKAGE)]
+        """Return the paths of `own_inputs` that do not exist."""
         found = self.own_inputs(trial).values()
         return [path for path in found if str(path) not in (BUNDLED, *NAMED) and not path.exists()]
 
@@ -285,11 +286,11 @@ def do(job: Job) -> dict[str, Any]:
         seconds = progress.seconds
         nlp.from_disk(Path(folder) / "model-best", exclude=frozen_pipes(nlp))
     test, dev = (evaluate(nlp, job.corpus[split]) for split in ("test", "dev"))
-    counts = {"counts": test["coref_counts"]} if "coref_counts" in test else {}
+    result = {"counts": test["coref_counts"]} if "coref_counts" in test else {}
     if job.trial.experiment in ROBUSTNESS:
-        counts["robustness"] = measure_curves(nlp, job)
+        result["robustness"] = measure_curves(nlp, job)
     return {
-        **counts,
+        **result,
         "scores": numbers_of(test),
         "dev_scores": numbers_of(dev),
         "seconds": seconds,
