@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from ..frozen.config import BiLMConfig, parameter_shapes
 from ..frozen.indexers import TokenIds
-from ..frozen.model import FrozenBiLM, Weights, not_finite
+from ..frozen.memory import Weights
+from ..frozen.model import FrozenBiLM, not_finite
 from ..frozen.packing import lay_out, mirrored, windows, without_ends
 from ..frozen.recurrence import initial_state
 from ..frozen.vocabulary import Vocabularies

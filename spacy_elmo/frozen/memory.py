@@ -1,7 +1,13 @@
-"""Memory that the process has freed, and its return to the system."""
+"""Arrays that can be dropped and read again, and the return of freed memory to the system."""
 
 import ctypes
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Optional
+
+import numpy as np
+
+Arrays = Mapping[str, np.ndarray]
 
 
 def return_freed_memory() -> None:
@@ -12,3 +18,37 @@ def return_freed_memory() -> None:
     """
     with suppress(AttributeError, OSError, TypeError):  # Other C libraries have no `malloc_trim`.
         ctypes.CDLL(None).malloc_trim(0)
+
+
+class Weights:
+    """Arrays of a model, in memory or in their files.
+
+    arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
+    read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Function that reads the same arrays
+        again.
+    """
+
+    def __init__(self, arrays: Arrays, read: Optional[Callable[[], Arrays]] = None):
+        self._arrays: Optional[Arrays] = arrays
+        self._read = read
+
+    def get(self) -> Arrays:
+        """Return the arrays. Read them again if they were dropped.
+
+        RETURNS (Mapping[str, numpy.ndarray]): The arrays by name.
+        RAISES (ValueError): The file has changed since it was read.
+        """
+        arrays = self._arrays
+        if arrays is None:
+            assert self._read is not None
+            return self._read()
+        return arrays
+
+    def drop(self) -> None:
+        """Free the arrays if they can be read again."""
+        if self._read is not None and self._arrays is not None:
+            self._arrays = None
+            return_freed_memory()
+
+    def __reduce__(self) -> tuple:
+        return Weights, (dict(self.get()),)

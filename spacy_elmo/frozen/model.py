@@ -28,7 +28,7 @@ from .config import BiLMConfig, check_precision, parameter_shapes
 from .encoder import FrozenEncoder
 from .indexers import make_indexer
 from .kernel import Kernel, find_kernel
-from .memory import return_freed_memory
+from .memory import Arrays, Weights, return_freed_memory
 from .packing import lay_out, without_ends
 from .precision import resolve_precision
 from .recurrence import FrozenStacks, FrozenState, State, initial_state
@@ -37,43 +37,8 @@ from .vocabulary import Vocabularies
 if TYPE_CHECKING:
     from ..bilm.model import BiLM
 
-Arrays = Mapping[str, np.ndarray]
 # Models with more weights per LSTM layer return freed memory to the system after each call.
 LARGE = 2**22
-
-
-class Weights:
-    """Arrays of a model, in memory or in their files.
-
-    arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
-    read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Function that reads the same arrays
-        again.
-    """
-
-    def __init__(self, arrays: Arrays, read: Optional[Callable[[], Arrays]] = None):
-        self._arrays: Optional[Arrays] = arrays
-        self._read = read
-
-    def get(self) -> Arrays:
-        """Return the arrays. Read them again if they were dropped.
-
-        RETURNS (Mapping[str, numpy.ndarray]): The arrays by name.
-        RAISES (ValueError): The file has changed since it was read.
-        """
-        arrays = self._arrays
-        if arrays is None:
-            assert self._read is not None
-            return self._read()
-        return arrays
-
-    def drop(self) -> None:
-        """Free the arrays if they can be read again."""
-        if self._read is not None and self._arrays is not None:
-            self._arrays = None
-            return_freed_memory()
-
-    def __reduce__(self) -> tuple:
-        return Weights, (dict(self.get()),)
 
 
 class FrozenBiLM:
@@ -258,8 +223,8 @@ class FrozenBiLM:
         drops_marks = has_marks and not keep_marks
         # If all sentences start from the same state, the state after the first mark is also the
         # same, except if the layers read both directions of the layer below.
-        is_opened = drops_marks and not isinstance(state, FrozenState)
-        is_opened = is_opened and not self.config.joined_directions
+        depends = self.config.joined_directions or isinstance(state, FrozenState)
+        is_opened = drops_marks and not depends
         marks = self.indexer.marks if has_marks else ()
         types, flat, packed = lay_out(sentences, marks, skip=int(is_opened))
         if is_opened:

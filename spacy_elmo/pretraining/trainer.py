@@ -48,8 +48,7 @@ class RunProgress:
     seconds (float): Seconds in training steps.
     elapsed (float): Seconds since the run began, without the evaluation of the initial model.
     waited (float): Part of `elapsed` in which the run waited for a processor.
-    sampled_loss (float): Mean training loss between the last two evaluations, in nats. With a
-        sampled softmax, it is not the logarithm of a perplexity.
+    sampled_loss (float): Mean loss since the last evaluation (nats); if sampled, no log perplexity.
     best (Optional[float]): Lowest held-out perplexity so far.
     before (Optional[float]): Held-out perplexity of the initial model; None if the model is new.
     worse (int): Number of evaluations since the best one.

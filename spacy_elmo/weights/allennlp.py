@@ -22,6 +22,7 @@ from .allennlp_files import (
     find_softmax,
     find_vocabulary,
     names_beside,
+    vocabulary_of,
     weights_in,
 )
 from .archives import File, read_json, suffix
@@ -39,7 +40,7 @@ from .layout import (
 )
 from .sizes import from_options, to_options
 from .softmax_file import make_prediction
-from .vocabulary_files import VOCABULARY_FILE, read_vocab, vocab_content
+from .vocabulary_files import VOCABULARY_FILE, vocab_content
 
 EMBEDDING = "embedding"
 PROVENANCE = "spacy_elmo_provenance"
@@ -220,7 +221,7 @@ class AllenNLP(Format):
                 f"{file}: no dataset '{EMBEDDING}' with one row per word. Files of token vectors "
                 f"need it, and models without 'char_cnn' in their options"
             )
-        return _vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
+        return vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
         """Add the softmax if `softmax` is True, and list ignored datasets in `bundle.extras`."""
@@ -247,7 +248,7 @@ class AllenNLP(Format):
         n_words = shape[0] if shape else 0
         layout = [plain(WEIGHT, (n_words, width), "weight"), plain(BIAS, (n_words,), "bias")]
         parameters = read_parameters(layout, stored, self.options.name, (SOFTMAX,))
-        read = _vocabulary_of(WEIGHT, n_words, file, words_of)
+        read = vocabulary_of(WEIGHT, n_words, file, words_of)
         read = _marks_first(read, parameters, *parameters, keep_unused=False)
         words = [word or "" for word in read.strings]
         return make_prediction(parameters, words, width, file, words_of)
@@ -273,32 +274,6 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
         return vocab_content(read)
     with named_errors("the softmax, which `keep_softmax=False` omits"):
         return vocab_content(predicted)
-
-
-def _vocabulary_of(
-    name: str, n_words: int, path: File, vocabulary: Optional[File]
-) -> InputVocabulary:
-    """Read the words that belong to the rows of a dataset.
-
-    name (str): Name of the dataset.
-    n_words (int): Number of its rows.
-    path (Union[Path, zipfile.Path]): The HDF5 file.
-    vocabulary (Optional[Union[Path, zipfile.Path]]): The file of the words. Default: search in the
-        folder of the HDF5 file.
-    RAISES (ValueError): The file of the words is missing, or has another number of words.
-    """
-    vocabulary = vocabulary or find_vocabulary(path)
-    if vocabulary is None:
-        raise ValueError(
-            f"{path}: the vocabulary of dataset '{name}' is missing. "
-            f"Expected {expected(path, VOCABULARY_FILE)}"
-        )
-    words = read_vocab(vocabulary, n_words)
-    if len(words) != n_words:
-        raise ValueError(
-            f"{vocabulary}: {len(words)} words, but dataset '{name}' in {path} has {n_words} rows"
-        )
-    return words
 
 
 def _marks_first(

@@ -4,8 +4,9 @@ import re
 from pathlib import PurePosixPath
 from typing import Any, Optional
 
+from ..frozen.vocabulary import InputVocabulary
 from .archives import File, stem, suffix
-from .vocabulary_files import PACKED, VOCABULARY_FILE
+from .vocabulary_files import PACKED, VOCABULARY_FILE, read_vocab
 
 SUFFIXES = (".hdf5", ".h5")
 OPTIONS_FILE = "options.json"
@@ -57,6 +58,32 @@ def find_vocabulary(weights: File) -> Optional[File]:
     folder: Any = weights.parent
     dated = [file for file in folder.iterdir() if _DATED.fullmatch(file.name) and file.is_file()]
     return dated[0] if len(dated) == 1 else None
+
+
+def vocabulary_of(
+    name: str, n_words: int, path: File, vocabulary: Optional[File]
+) -> InputVocabulary:
+    """Read the words that belong to the rows of a dataset.
+
+    name (str): Name of the dataset.
+    n_words (int): Number of its rows.
+    path (Union[Path, zipfile.Path]): The HDF5 file.
+    vocabulary (Optional[Union[Path, zipfile.Path]]): The file of the words. Default: search in the
+        folder of the HDF5 file.
+    RAISES (ValueError): The file of the words is missing, or has another number of words.
+    """
+    vocabulary = vocabulary or find_vocabulary(path)
+    if vocabulary is None:
+        raise ValueError(
+            f"{path}: the vocabulary of dataset '{name}' is missing. "
+            f"Expected {expected(path, VOCABULARY_FILE)}"
+        )
+    words = read_vocab(vocabulary, n_words)
+    if len(words) != n_words:
+        raise ValueError(
+            f"{vocabulary}: {len(words)} words, but dataset '{name}' in {path} has {n_words} rows"
+        )
+    return words
 
 
 def find_softmax(weights: File) -> Optional[File]:

@@ -16,7 +16,8 @@ from ..files import OpenedFile
 from ..files.errors import named_errors
 from ..frozen.config import BiLMConfig, shortened
 from ..frozen.gates import FORGET_BIAS, swapped_gates
-from ..frozen.model import FrozenBiLM, Weights
+from ..frozen.memory import Weights
+from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import Vocabularies
 from .archives import File
 

@@ -15,7 +15,8 @@ from safetensors import SafetensorError, safe_open
 from ..files import atomic_stream, atomic_write
 from ..files.errors import bounded, named_errors
 from ..frozen.config import BiLMConfig, parameter_shapes
-from ..frozen.model import FrozenBiLM, Weights
+from ..frozen.memory import Weights
+from ..frozen.model import FrozenBiLM
 from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File

@@ -13,7 +13,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen import encoder, recurrence
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
-from spacy_elmo.frozen.model import FrozenBiLM, Weights
+from spacy_elmo.frozen.memory import Weights
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.frozen.packing import windows
 from spacy_elmo.frozen.recurrence import FrozenState
 from spacy_elmo.weights import read_weights

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.model import FrozenBiLM, Weights
+from spacy_elmo.frozen.memory import Weights
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle

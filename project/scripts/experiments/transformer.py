@@ -16,7 +16,8 @@ from typing import Any, Optional
 import numpy as np
 
 from spacy_elmo.frozen.config import BiLMConfig, parameter_shapes
-from spacy_elmo.frozen.model import FrozenBiLM, Weights
+from spacy_elmo.frozen.memory import Weights
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.frozen.recurrence import FrozenState
 from spacy_elmo.frozen.vocabulary import Vocabularies
 from spacy_elmo.registry import registry
