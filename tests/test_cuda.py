@@ -2,11 +2,24 @@
 
 import numpy as np
 import pytest
+import spacy
+import srsly
 import torch
+from spacy.tokens import DocBin
+from thinc.api import Config
 
 from spacy_elmo.bilm.precision import resolve_precision
+from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.language_model.processes import Processes
+from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.trainer import Trainer
 
-from helpers.models import SENTENCES, tiny_module
+from helpers.commands import run_python
+from helpers.components import concat_input, examples, listener, ner, textcat
+from helpers.models import SENTENCES, pretraining_config, tiny_module
+from helpers.runs import run_config, write_texts
+from helpers.trainers import CORPUS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
 
@@ -66,3 +79,68 @@ def test_gradients_are_the_cpu_s():
         scale = one.grad.abs().max().item()
         difference = (one.grad - two.grad.cpu()).abs().max().item()
         assert difference <= 1e-3 * scale, name
+
+
+def losses(device, **training):
+    """Of twelve steps, and the perplexity after them."""
+    config = check_config(Config(pretraining_config(**training)))
+    trainer = Trainer(config, CORPUS, CORPUS, processes=Processes(device=torch.device(device)))
+    if training.get("accumulate_gradient", 1) == 1 and not training.get("dropout"):
+        assert (trainer.contexts.recorded is None) == (device == "cpu")
+    return [*(trainer.step() for _ in range(12)), trainer.evaluate()[0].mean]
+
+
+@pytest.mark.parametrize("softmax", ["sampled", "full", "adaptive"])
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam", "adamw", "muon"])
+def test_pretraining_is_the_cpu_s(softmax, optimizer):
+    """Replayed from a graph that was recorded before the first step."""
+    settings = {"softmax": softmax, "optimizer": optimizer}
+    np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
+
+
+def test_pretraining_without_a_graph(monkeypatch):
+    settings = {"accumulate_gradient": 2, "state_reset": 0.3}
+    np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
+    assert losses(DEVICE, dropout=0.3)[-1] > 1
+
+
+def test_pretraining_in_bfloat16():
+    np.testing.assert_allclose(losses(DEVICE, precision="bf16"), losses(DEVICE), rtol=0.02)
+
+
+def test_a_run_resumes(tmp_path):
+    write_texts(tmp_path)
+    settings = {"optimizer": "muon"}
+    outputs = [tmp_path / "whole", tmp_path / "parts"]
+    assert pretrain(check_config(run_config(tmp_path, max_steps=9, **settings)), outputs[0])
+    for n_steps in (4, 9):
+        config = check_config(run_config(tmp_path, max_steps=n_steps, **settings))
+        assert pretrain(config, outputs[1], resume=True)
+    one, two = (read_language_model(output / "model-last").bilm for output in outputs)
+    for name, values in one.arrays().items():
+        np.testing.assert_allclose(two.arrays()[name], values, atol=0.02, err_msg=name)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("frozen", [True, False])
+def test_trains_a_pipeline(tmp_path, tiny_weights, frozen):
+    pytest.importorskip("cupy")
+    docs = [eg.reference for eg in examples(spacy.blank("en"))]
+    DocBin(docs=docs).to_disk(tmp_path / "corpus.spacy")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "frozen": frozen})
+    nlp.add_pipe("ner", config=ner(concat_input()))
+    nlp.add_pipe("textcat", config=textcat(listener()))
+    nlp.config.to_disk(tmp_path / "config.cfg")
+    options = ["--gpu-id", 0, "--output", tmp_path, "--training.max_steps", 80]
+    options += ["--training.eval_frequency", 40, "--training.optimizer.learn_rate", 0.01]
+    for name in ("train", "dev"):
+        options += [f"--paths.{name}", tmp_path / "corpus.spacy"]
+    run_python("-m", "spacy", "train", tmp_path / "config.cfg", *options)
+    scores = tmp_path / "scores.json"
+    where = (tmp_path / "model-best", tmp_path / "corpus.spacy", "--output", scores)
+    run_python("-m", "spacy", "evaluate", *where)  # on the CPU
+    best = srsly.read_json(tmp_path / "model-best" / "meta.json")["performance"]
+    for name in ("ents_f", "cats_score"):
+        assert srsly.read_json(scores)[name] == pytest.approx(best[name], abs=0.02)
+    assert best["ents_f"] > 0.9

@@ -97,30 +97,52 @@ class BiLM(nn.Module):
         """
         if self.config.joined_directions:
             return self._run_joined(vectors, rows, batch_sizes, state, dropout, product_dtype)
+        found = [
+            self.run_stack(d, vectors, rows[d], batch_sizes, state, dropout, product_dtype)
+            for d in range(len(self.stacks))
+        ]
+        outputs, hidden, cell = (list(each) for each in zip(*found))
+        return outputs, _stacked(hidden, cell)
+
+    def run_stack(
+        self,
+        d: int,
+        vectors: Tensor,
+        rows: Tensor,
+        batch_sizes: list[int],
+        state: BiLMState,
+        dropout: float = 0.0,
+        product_dtype: Optional[torch.dtype] = None,
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """Run the LSTM stack of one direction. For the other arguments, see `forward`.
+
+        d (int): Number of the direction.
+        rows (Tensor): Row of `vectors` for each packed item. *Shape:* `(n_items,)`
+        RETURNS (Tuple[List[Tensor], List[Tensor], List[Tensor]]): For every layer, its packed
+            output, and its hidden and cell state after the last step.
+        """
         # Windows limit the memory. They do not change the result, because each window starts from
         # the state of the previous one. With a gradient there are no windows: autograd keeps all
         # steps anyway.
-        max_items = rows.shape[1] if self.wants_gradient() else WINDOW_ITEMS
-        outputs = []
-        hidden, cell = [list(each) for each in state.hidden], [list(each) for each in state.cell]
-        for d, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
-            parts: list[list[Tensor]] = [[] for _ in stack]
-            for steps, items in windows(batch_sizes, max_items):
-                inputs = vectors.index_select(0, rows[d, items])
-                for i, lstm in enumerate(stack):
-                    inputs = F.dropout(inputs, dropout, self.training)
-                    output, hidden[d][i], cell[d][i] = lstm(
-                        inputs, batch_sizes[steps], hidden[d][i], cell[d][i], product_dtype
-                    )
-                    if i and self.highways:
-                        highways = cast(nn.ModuleList, self.highways[d])
-                        inputs = highways[i - 1](output, inputs, product_dtype)
-                    else:
-                        skip = self.config.use_skip_connections and i > 0
-                        inputs = output + inputs if skip else output
-                    parts[i].append(inputs)
-            outputs.append([torch.cat(part) for part in parts])
-        return outputs, _stacked(hidden, cell)
+        max_items = len(rows) if self.wants_gradient() else WINDOW_ITEMS
+        stack = cast(Sequence[ProjectedLSTM], self.stacks[d])
+        hidden, cell = list(state.hidden[d]), list(state.cell[d])
+        parts: list[list[Tensor]] = [[] for _ in stack]
+        for steps, items in windows(batch_sizes, max_items):
+            inputs = vectors.index_select(0, rows[items])
+            for i, lstm in enumerate(stack):
+                inputs = F.dropout(inputs, dropout, self.training)
+                output, hidden[i], cell[i] = lstm(
+                    inputs, batch_sizes[steps], hidden[i], cell[i], product_dtype
+                )
+                if i and self.highways:
+                    highways = cast(nn.ModuleList, self.highways[d])
+                    inputs = highways[i - 1](output, inputs, product_dtype)
+                else:
+                    skip = self.config.use_skip_connections and i > 0
+                    inputs = output + inputs if skip else output
+                parts[i].append(inputs)
+        return [torch.cat(part) for part in parts], hidden, cell
 
     def _run_joined(
         self,
@@ -210,10 +232,8 @@ class BiLM(nn.Module):
             return self.zero_state(0).hidden.new_zeros(0, self.config.projection_dim)
         # Encode tokens of similar length together, so that they have less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
-        # Split on a GPU, or without a gradient. On a CPU with a gradient, parts save no memory, and
-        # the encoder splits the tokens itself.
-        is_whole = self.wants_gradient() and self.device.type == "cpu"
-        size = len(tokens) if is_whole else ENCODER_TOKENS
+        # Split only without a gradient. With a gradient, parts save little memory.
+        size = len(tokens) if self.wants_gradient() else ENCODER_TOKENS
         parts = []
         for start in range(0, len(tokens), size):
             ids = self.indexer([tokens[i] for i in order[start : start + size]])
@@ -286,7 +306,7 @@ class BiLM(nn.Module):
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
 
-def _stacked(hidden: list[list[Tensor]], cell: list[list[Tensor]]) -> BiLMState:
+def _stacked(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiLMState:
     """Make one state from lists of states, `[direction][layer]`."""
     both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
     return BiLMState(*both)

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Maximum number of logits in memory.
-CHUNK_LOGITS = 2**19
+# Maximum number of logits in memory, on a CPU and on a GPU.
+CHUNK_LOGITS, CHUNK_LOGITS_GPU = 2**19, 2**24
 # Bits per nat.
 _BITS = 1.0 / math.log(2.0)
 
@@ -65,12 +65,14 @@ class SampledSoftmaxLoss(torch.autograd.Function):
         d_words, d_offset = torch.zeros_like(words), torch.zeros_like(offset)
         total = contexts.new_zeros(())
         positive_bits, offset_bits = positive * _BITS, offset * _BITS
-        size = max(1, CHUNK_LOGITS // max(1, len(candidates)))
+        most = CHUNK_LOGITS if contexts.is_cpu else CHUNK_LOGITS_GPU
+        size = max(1, most // max(1, len(candidates)))
         for start in range(0, len(contexts), size):
             part = slice(start, start + size)
             logits = torch.addmm(offset_bits, contexts[part] * _BITS, words.t())
-            rows = (hits[part] >= 0).nonzero().squeeze(1)
-            logits[rows, hits[part][rows]] = -torch.inf
+            own = hits[part].unsqueeze(1)
+            excluded = torch.where(own >= 0, -torch.inf, 0.0).to(logits.dtype)
+            logits.scatter_add_(1, own.clamp(min=0), excluded)
             highest = torch.maximum(logits.amax(dim=1), positive_bits[part])
             exponentials = logits.sub_(highest.unsqueeze(1)).exp2_()
             of_target = torch.exp2(positive_bits[part] - highest)

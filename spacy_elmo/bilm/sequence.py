@@ -88,7 +88,10 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         given = (inputs, hidden, cell, input_weight, state_weight, projection)
         ctx.save_for_backward(*given, *saved)
         last = _last_items(options.batch_sizes)
-        return saved.outputs, saved.outputs[last], saved.cells[last]
+        hidden, cell = (
+            torch.cat([of[items] for items in last]) for of in (saved.outputs, saved.cells)
+        )
+        return saved.outputs, hidden, cell
 
     @staticmethod
     @once_differentiable
@@ -104,7 +107,10 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         sizes, needed = options.batch_sizes, ctx.needs_input_grad
         d_outputs = _copy_or_zeros(grad_outputs, saved.outputs)
         if grad_hidden is not None:
-            d_outputs[_last_items(sizes)] += grad_hidden
+            parts = _last_items(sizes)
+            of_parts = grad_hidden.split([items.stop - items.start for items in parts])
+            for items, part in zip(parts, of_parts):
+                d_outputs[items] += part
         d_hidden, d_cell = torch.zeros_like(hidden), _copy_or_zeros(grad_cell, cell)
         d_gated, scratch = torch.empty_like(cell), torch.empty_like(cell)
         read = torch.cat([inputs, _before_each_step(hidden, saved.outputs, sizes)], dim=1)
@@ -263,12 +269,15 @@ def _tanh_of_sigmoid(values: Tensor) -> None:
         values.mul_(2.0).sub_(1.0)
 
 
-def _last_items(batch_sizes: list[int]) -> Tensor:
-    """Return for each row the index of its last packed item."""
-    items, start = torch.empty(batch_sizes[0], dtype=torch.int64), 0
-    for size in batch_sizes:
-        items[:size] = torch.arange(start, start + size)
-        start += size
+def _last_items(batch_sizes: list[int]) -> list[slice]:
+    """Return where the last packed items of the rows are, in the order of the rows."""
+    items, end = [], sum(batch_sizes)
+    following = 0  # Number of rows that have a later step.
+    for size in reversed(batch_sizes):
+        if size > following:
+            items.append(slice(end - size + following, end))
+            following = size
+        end -= size
     return items
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..bilm.graph import RecordedStacks
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax, freeze
 from ..bilm.state import BiLMState
@@ -23,11 +24,13 @@ class Contexts(torch.nn.Module):
     """Module that computes the context vectors of windows of text with a biLM.
 
     bilm (BiLM): The layers.
+    recorded (Optional[RecordedStacks]): CUDA graph of the LSTM stacks, for a training on a GPU.
     """
 
-    def __init__(self, bilm: BiLM):
+    def __init__(self, bilm: BiLM, recorded: Optional[RecordedStacks] = None):
         super().__init__()
         self.bilm = bilm
+        self.recorded = recorded
 
     def forward(
         self,
@@ -54,6 +57,11 @@ class Contexts(torch.nn.Module):
         strings, numbers = types_of(inputs, types, self.bilm.indexer.marks)
         vectors = self.bilm.token_vectors(strings, product_dtype=product_dtype)
         rows = torch.from_numpy(numbers).to(self.bilm.device)
+        if self.recorded is not None:
+            top, *ended = self.recorded(
+                vectors.index_select(0, rows.ravel()), state.hidden, state.cell
+            )
+            return top, BiLMState(*ended)
         outputs, state = self.bilm(
             vectors, rows, window.batch_sizes, state, dropout=dropout, product_dtype=product_dtype
         )

@@ -91,6 +91,11 @@ class Optimizers:
         learn_rate (float): The learning rate. Muon's learning rate changes in proportion.
         rows (Optional[SoftmaxRows]): See `softmax_gradients`.
         """
+        # Without this, PyTorch warns that it does not check sparse tensors.
+        with torch.sparse.check_sparse_tensor_invariants(False):
+            self._step(learn_rate, rows)
+
+    def _step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
         if rows is not None:
             parts = {"weight": rows.weight, "bias": rows.bias}
             if self.is_shared:
@@ -100,15 +105,13 @@ class Optimizers:
                 assert part.grad is not None
                 index = rows.words.unsqueeze(0)
                 weight.grad = torch.sparse_coo_tensor(
-                    index, part.grad, weight.shape, is_coalesced=True, check_invariants=False
+                    index, part.grad, weight.shape, is_coalesced=True
                 )
         muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
                 group["lr"] = muon_learn_rate if name == "matrices" else learn_rate
-            # Without this, PyTorch warns that it does not check sparse tensors.
-            with torch.sparse.check_sparse_tensor_invariants(False):
-                optimizer.step()
+            optimizer.step()
             optimizer.zero_grad()
 
     def _join(self, rows: SoftmaxRows) -> None:

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from ..bilm.graph import RecordedStacks
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..bilm.state import BiLMState
 from ..language_model.model import Contexts, LanguageModel
@@ -105,9 +106,6 @@ class Trainer:
         if self.settings.share_embedding_softmax:
             share_table(model)
         self.model = model.to(self.processes.device)
-        self.contexts: Any = Contexts(self.model.bilm)
-        if self.processes.size > 1:
-            self.contexts = DistributedDataParallel(self.contexts)
         self.product_dtype = product_dtype(self.settings.precision, self.processes.device)
         self.batches = TrainingBatches(
             Streams(train),
@@ -120,6 +118,9 @@ class Trainer:
         self.words = self.model.vocabulary.ids_of(train.types)
         rows = self.batches.batch_size // self.processes.size
         self.state: BiLMState = self.model.bilm.zero_state(rows)
+        self.contexts: Any = Contexts(self.model.bilm, self._recorded(rows))
+        if self.processes.size > 1:
+            self.contexts = DistributedDataParallel(self.contexts)
         # All processes must compute the same update: use bfloat16 only if all can.
         is_common = self.processes.agree(int(self.product_dtype is not None))
         common_dtype = self.product_dtype if is_common else None
@@ -127,6 +128,15 @@ class Trainer:
         self.progress = RunProgress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
         self.stopped = False
+
+    def _recorded(self, n_rows: int) -> Optional[RecordedStacks]:
+        """Record the LSTM stacks for one GPU; None if a step needs more than a graph can do."""
+        is_alone = self.processes.size == 1 and self.settings.accumulate_gradient == 1
+        if self.processes.device.type != "cuda" or not is_alone or self.settings.dropout:
+            return None
+        n_steps = self.batches.unroll_steps
+        bilm = self.model.bilm.train()
+        return RecordedStacks(bilm, n_rows, n_steps, self.product_dtype).record()
 
     @property
     def limits(self) -> dict[str, float]:

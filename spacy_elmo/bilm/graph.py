@@ -1,0 +1,80 @@
+"""LSTM stacks as a CUDA graph.
+
+A training window has 40 steps, and each step of an LSTM starts about 30 small kernels. Python needs
+more time to start them than the GPU needs to compute them. A CUDA graph records them once, and then
+starts them together. In the graph, the two directions run at the same time.
+"""
+
+import warnings
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+
+from .model import BiLM
+from .state import BiLMState
+
+
+class RecordedStacks(nn.Module):
+    """LSTM stacks of a biLM over windows of one shape, in which all rows run in every step.
+
+    bilm (BiLM): The biLM, on a GPU.
+    n_rows (int): Number of sequences.
+    n_steps (int): Number of steps.
+    product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+    """
+
+    def __init__(
+        self, bilm: BiLM, n_rows: int, n_steps: int, product_dtype: Optional[torch.dtype] = None
+    ):
+        super().__init__()
+        self.bilm = bilm
+        self.batch_sizes = [n_rows] * n_steps
+        self.product_dtype = product_dtype
+        items = torch.arange(bilm.config.n_directions * n_rows * n_steps, device=bilm.device)
+        self.rows = items.chunk(bilm.config.n_directions)
+        self.streams = [torch.cuda.Stream() for _ in self.rows[1:]]
+
+    def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, ...]:
+        """Run the stacks. The states have no gradient.
+
+        inputs (Tensor): Token vectors, first the forward items and then the backward items.
+            *Shape:* `(n_directions * n_items, P)`
+        hidden (Tensor): See `BiLMState`.
+        cell (Tensor): See `BiLMState`.
+        RETURNS (Tuple[Tensor, ...]): The top layer, with the shape of the inputs, and the states
+            after the window.
+        """
+        main, found = torch.cuda.current_stream(), []
+        for d, stream in enumerate([main, *self.streams]):
+            stream.wait_stream(main)
+            with torch.cuda.stream(stream):
+                found.append(
+                    self.bilm.run_stack(
+                        d,
+                        inputs,
+                        self.rows[d],
+                        self.batch_sizes,
+                        BiLMState(hidden, cell),
+                        product_dtype=self.product_dtype,
+                    )
+                )
+        for stream in self.streams:
+            main.wait_stream(stream)
+        layers, *ended = zip(*found)
+        states = (torch.stack([torch.stack(each) for each in of]).detach() for of in ended)
+        return torch.cat([each[-1] for each in layers]), *states
+
+    def record(self) -> "RecordedStacks":
+        """Record the forward and the backward pass as CUDA graphs, which later calls replay.
+
+        The results and gradients of a call are overwritten by the next call.
+        """
+        # PyTorch warns that gradients move from the stream of the recording to that of the run.
+        warnings.filterwarnings("ignore", "The AccumulateGrad node's stream does not match")
+        state = self.bilm.zero_state(self.batch_sizes[0])
+        n_items = sum(len(rows) for rows in self.rows)
+        inputs = state.hidden.new_zeros(n_items, state.hidden.shape[-1]).requires_grad_()
+        sample = (inputs, state.hidden, state.cell)
+        torch.cuda.make_graphed_callables(self, sample, allow_unused_input=True)  # changes `self`
+        return self
