@@ -24,13 +24,27 @@ class Contexts(torch.nn.Module):
     """Module that computes the context vectors of windows of text with a biLM.
 
     bilm (BiLM): The layers.
-    recorded (Optional[RecordedStacks]): CUDA graph of the LSTM stacks, for a training on a GPU.
     """
 
-    def __init__(self, bilm: BiLM, recorded: Optional[RecordedStacks] = None):
+    def __init__(self, bilm: BiLM):
         super().__init__()
         self.bilm = bilm
-        self.recorded = recorded
+        self.recorded: Optional[RecordedStacks] = None
+
+    def record(
+        self, n_rows: int, n_steps: int, product_dtype: Optional[torch.dtype] = None
+    ) -> None:
+        """On a GPU, record the LSTM stacks as a CUDA graph for later calls. On a CPU, do nothing.
+
+        Later calls must have windows of this shape, this `product_dtype` and no dropout.
+
+        n_rows (int): Number of streams.
+        n_steps (int): Number of steps of a window.
+        product_dtype (Optional[torch.dtype]): See `forward`.
+        """
+        if self.bilm.device.type == "cuda":
+            stacks = RecordedStacks(self.bilm.train(), n_rows, n_steps, product_dtype)
+            self.recorded = stacks.record()
 
     def forward(
         self,

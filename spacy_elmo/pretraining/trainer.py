@@ -21,7 +21,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from ..bilm.graph import RecordedStacks
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..bilm.state import BiLMState
 from ..language_model.model import Contexts, LanguageModel
@@ -54,8 +53,8 @@ class RunProgress:
     before (Optional[float]): Held-out perplexity of the initial model; None if the model is new.
     worse (int): Number of evaluations since the best one.
     losses (List[float]): Loss of each step since the last evaluation.
-    gradient_norm (Optional[float]): Norm of all gradients before clipping, mean of the steps
-        between the last two evaluations; None if it is not known for all of them.
+    gradient_norm (Optional[float]): Mean norm of all gradients before clipping, in the steps
+        between the last two evaluations; None if it is not known.
     """
 
     step: int = 0
@@ -116,27 +115,19 @@ class Trainer:
             multiple=self.processes.size * self.settings.accumulate_gradient,
         )
         self.words = self.model.vocabulary.ids_of(train.types)
-        rows = self.batches.batch_size // self.processes.size
-        self.state: BiLMState = self.model.bilm.zero_state(rows)
-        self.contexts: Any = Contexts(self.model.bilm, self._recorded(rows))
+        self.state = self.model.bilm.zero_state(self.batches.batch_size // self.processes.size)
+        self.contexts: Any = Contexts(self.model.bilm)
         if self.processes.size > 1:
             self.contexts = DistributedDataParallel(self.contexts)
+        elif self.settings.accumulate_gradient == 1 and not self.settings.dropout:
+            self.contexts.record(len(self.state), self.batches.unroll_steps, self.product_dtype)
         # All processes must compute the same update: use bfloat16 only if all can.
-        is_common = self.processes.agree(int(self.product_dtype is not None))
-        common_dtype = self.product_dtype if is_common else None
-        self.optimizers = Optimizers(self.settings, self.model, common_dtype)
+        common = self.processes.agree(int(self.product_dtype is not None))
+        dtype = self.product_dtype if common else None
+        self.optimizers = Optimizers(self.settings, self.model, dtype)
         self.progress = RunProgress()
         self.norm_sum = torch.zeros((), device=self.processes.device)
         self.stopped = False
-
-    def _recorded(self, n_rows: int) -> Optional[RecordedStacks]:
-        """Record the LSTM stacks for one GPU; None if a step needs more than a graph can do."""
-        is_alone = self.processes.size == 1 and self.settings.accumulate_gradient == 1
-        if self.processes.device.type != "cuda" or not is_alone or self.settings.dropout:
-            return None
-        n_steps = self.batches.unroll_steps
-        bilm = self.model.bilm.train()
-        return RecordedStacks(bilm, n_rows, n_steps, self.product_dtype).record()
 
     @property
     def limits(self) -> dict[str, float]:
@@ -309,8 +300,7 @@ class Trainer:
         """Continue from the states of another trainer with the same settings and text.
 
         states (dict): The result of `state_dict`, also with another number of processes.
-        RAISES (ValueError): The number of streams differs. This happens if the text is too short
-            for this number of processes or of parts of a batch.
+        RAISES (ValueError): The number of streams differs, because the text is short.
         """
         if states["batch_size"] != self.batches.batch_size:
             raise ValueError(
