@@ -9,7 +9,7 @@ tables at each call, only for the characters that occur.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Optional, cast
 
@@ -19,9 +19,9 @@ from .config import BiLMConfig, parameter_shapes
 from .indexers import TokenIndexer
 from .kernel import Kernel
 from .kernel.numpy_kernel import sigmoid
+from .memory import Arrays
 from .threads import side_by_side
 
-Weights = Mapping[str, np.ndarray]
 # Number of tokens that are encoded at a time. This limits the memory.
 ENCODER_TOKENS = 256
 # Maximum size of a vocabulary whose tables are computed once and kept.
@@ -43,7 +43,7 @@ class FrozenEncoder:
         self,
         config: BiLMConfig,
         indexer: TokenIndexer,
-        weights: Weights,
+        weights: Arrays,
         kernel: Kernel,
         precision: str,
     ):

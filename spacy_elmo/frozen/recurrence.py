@@ -22,10 +22,11 @@ from typing import Any, Literal, Union
 import numpy as np
 
 from .config import BiLMConfig, parameter_shapes
-from .encoder import Weights, stored_type
+from .encoder import stored_type
 from .gates import FORGET_BIAS
 from .kernel import Kernel
 from .kernel.numpy_kernel import LSTMWeights, sigmoid
+from .memory import Arrays
 from .packing import mirrored, windows
 from .threads import side_by_side
 
@@ -107,7 +108,7 @@ class FrozenStacks:
     precision (str): "float32", "bfloat16" or "int8".
     """
 
-    def __init__(self, config: BiLMConfig, weights: Weights, kernel: Kernel, precision: str):
+    def __init__(self, config: BiLMConfig, weights: Arrays, kernel: Kernel, precision: str):
         self.config = config
         shapes = parameter_shapes(config)
         of_layer = [name for name in shapes if name.startswith("stacks.0.0.")]
@@ -213,7 +214,7 @@ def _run_layer(
 
 
 def _make_lstm(
-    config: BiLMConfig, weights: Weights, name: str, kernel: Kernel, precision: str
+    config: BiLMConfig, weights: Arrays, name: str, kernel: Kernel, precision: str
 ) -> Any:
     bias = np.array(weights[f"{name}.bias"], dtype="float32")
     bias[2 * config.lstm_dim : 3 * config.lstm_dim] += FORGET_BIAS
@@ -228,6 +229,6 @@ def _make_lstm(
     return kernel.make_lstm(parts, stored_type(state_weight, precision), **clips)
 
 
-def _make_gate(weights: Weights, name: str, kernel: Kernel, precision: str) -> Any:
+def _make_gate(weights: Arrays, name: str, kernel: Kernel, precision: str) -> Any:
     weight = weights[f"{name}.weight"]
     return kernel.make_linear(weight, weights[f"{name}.bias"], stored_type(weight, precision))
