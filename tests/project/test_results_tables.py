@@ -13,8 +13,8 @@ from scripts.figures.results_tables import (
 )
 
 NER = {"experiment": "ner", "data": "wnut17"}
-NOTE = "\n\nIn percent; mean and standard deviation over the seeds."
-NOTE_OF_ONE = "\n\nIn percent; one seed."
+NOTE = "\n\nScores in percent; mean and standard deviation over the seeds."
+NOTE_OF_ONE = "\n\nScores in percent; one seed."
 
 
 def test_a_column_a_score():

@@ -66,7 +66,7 @@ def table_of(runs: list[Run]) -> str:
         len(found) > 1 for found in group(runs, "data", "task", "variant", "share").values()
     )
     spread = "mean and standard deviation over the seeds" if several else "one seed"
-    return f"{table}\n\nIn percent; {spread}."
+    return f"{table}\n\nScores in percent; {spread}."
 
 
 def _by_score(runs: list[Run]) -> str:
@@ -142,7 +142,7 @@ def _gain(found: Compared) -> list[str]:
 def _gain_table(left: list[str], rows: list[list[str]]) -> str:
     right = [*map(spoken, COMPARED), "gain", "error reduction", "seeds"]
     table = _table([*left, "score"], right, rows)
-    return f"{table}\n\nIn percent; mean and standard deviation over the seeds."
+    return f"{table}\n\nScores in percent; mean and standard deviation over the seeds."
 
 
 def updates_table(runs: list[Run]) -> Optional[str]:
