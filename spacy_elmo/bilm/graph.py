@@ -70,7 +70,7 @@ class RecordedStacks(nn.Module):
 
         The results and gradients of a call are overwritten by the next call.
         """
-        # PyTorch warns that gradients move from the stream of the recording to that of the run.
+        # PyTorch warns that gradients move to another stream than in the recording.
         warnings.filterwarnings("ignore", "The AccumulateGrad node's stream does not match")
         state = self.bilm.zero_state(self.batch_sizes[0])
         n_items = sum(len(rows) for rows in self.rows)
