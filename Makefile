@@ -59,13 +59,14 @@ historical: $(STAMP)
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
 
-# Build dist/: the package's wheel and source archive, and the wheel of the model.
+# Build dist/: the package's wheel and source archive, and the wheels of the models.
 wheels: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	$(BIN)/python wheels/en_small.py dist
+	$(BIN)/python wheels/model.py en_small dist
+	$(BIN)/python wheels/model.py de_historical dist
 
-# Install these wheels in a new environment, and run the code in README.md there.
+# Install these wheels in a new environment, and run the code in README.md and the cards there.
 bare: wheels
 	$(BIN)/python wheels/bare.py dist
 

@@ -1,37 +1,76 @@
-"""The sources of the model's own wheel."""
+"""The sources of the models' own wheels."""
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 
+from spacy_elmo.weights import locate
+
+from helpers.page_blocks import run_page
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "wheels"))
 try:
-    import en_small as builder
+    import model as builder
 finally:
     sys.path.pop(0)
 
+SENTENCES = {
+    "en_small": ("en", "The bank lends money.", "Wikipedia"),
+    "de_historical": ("de", "Der größte Theil der Stadt.", "Dingler"),
+}
 
-def test_it_is_a_pipeline_with_the_weights(tmp_path, monkeypatch):
-    builder.write_sources(tmp_path)
+
+@pytest.fixture(params=builder.MODELS)
+def model(request):
+    return builder.MODELS[request.param]
+
+
+@pytest.fixture
+def installed(model, tmp_path, monkeypatch):
+    """A folder with the sources, where Python finds the package as an installed one."""
+    builder.write_sources(model, tmp_path)
+    info = tmp_path / f"{model.module}-{model.version}.dist-info"
+    info.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: {model.package}\nVersion: {model.version}\n"
+    (info / "METADATA").write_text(metadata, "utf8")
     monkeypatch.syspath_prepend(tmp_path)
-    nlp = importlib.import_module("spacy_elmo_en_small").load(exclude=[])
-    plain = spacy.blank("en")
-    plain.add_pipe("elmo")
-    found, expected = (pipeline("The bank lends money.").tensor for pipeline in (nlp, plain))
+    yield tmp_path
+    sys.modules.pop(model.module, None)
+
+
+def test_it_is_a_pipeline_with_the_weights(model, installed):
+    lang, text, source = SENTENCES[model.name]
+    nlp = importlib.import_module(model.module).load(exclude=[])
+    plain = spacy.blank(lang)
+    plain.add_pipe("elmo", config={"weights": str(model.weights)})
+    found, expected = (pipeline(text).tensor for pipeline in (nlp, plain))
     np.testing.assert_array_equal(found, expected)
-    assert nlp.meta["version"] == builder.VERSION
-    attribution = (tmp_path / "ATTRIBUTION.md").read_text("utf8")
-    assert "Wikipedia" in attribution
+    assert nlp.lang == lang
+    assert nlp.meta["version"] == model.version
+    attribution = (installed / "ATTRIBUTION.md").read_text("utf8")
+    assert source in attribution
     assert attribution == (nlp.path / "LICENSES_SOURCES").read_text("utf8")
-    assert f'license = "{nlp.meta["license"]}"' in (tmp_path / "pyproject.toml").read_text("utf8")
+    assert f'license = "{nlp.meta["license"]}"' in (installed / "pyproject.toml").read_text("utf8")
 
 
-def test_other_weights_are_another_version(tmp_path, monkeypatch):
-    monkeypatch.setattr(builder, "CHECKSUM", "0" * 64)
-    with pytest.raises(ValueError, match=r"Increase VERSION in en_small\.py"):
-        builder.write_sources(tmp_path)
+def test_the_code_of_the_card(model, installed, monkeypatch):
+    (installed / "work").mkdir()
+    monkeypatch.chdir(installed / "work")
+    assert run_page(model.card) == []
+
+
+@pytest.mark.parametrize("model", [builder.MODELS["de_historical"]], ids=["de_historical"])
+def test_it_is_found_by_its_name(model, installed):
+    assert locate(model.name) == installed / model.module / "pipeline"
+
+
+def test_other_weights_are_another_version(model, tmp_path):
+    other = replace(model, checksum="0" * 64)
+    with pytest.raises(ValueError, match=rf"Increase the version of {model.name} in model\.py"):
+        builder.write_sources(other, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -1,9 +1,9 @@
-"""Install the wheels of a folder into a new environment, and run the code of two pages there.
+"""Install the wheels of a folder into a new environment, and run the code of some pages there.
 
     python wheels/bare.py FOLDER
 
 The environment contains only the wheels and their dependencies. The pages are README.md and the
-model's card; their code runs without a network. Sybil, which reads the pages, is in a folder
+cards of the models; their code runs without a network. Sybil, which reads the pages, is in a folder
 outside the environment.
 """
 
@@ -14,8 +14,10 @@ import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parents[1]
-WHEELS = ("spacy-elmo", "spacy-elmo-en-small")
+from model import MODELS, ROOT
+
+WHEELS = ("spacy-elmo", *(model.package for model in MODELS.values()))
+PAGES = (ROOT / "README.md", *(model.card for model in MODELS.values()))
 EXAMPLES = """
 import os, socket, sys
 from pathlib import Path
@@ -58,8 +60,7 @@ def main(wheels: Path) -> None:
         run(*install, *versions, "--target", place / "sybil", "sybil")
         path = os.pathsep.join([str(place / "sybil"), str(ROOT / "tests")])
         environment = {**os.environ, "PYTHONPATH": path}
-        pages = (ROOT / "README.md", ROOT / "wheels" / "en_small.md")
-        run(python, "-c", EXAMPLES, *pages, cwd=place / "work", env=environment)
+        run(python, "-c", EXAMPLES, *PAGES, cwd=place / "work", env=environment)
 
 
 if __name__ == "__main__":

@@ -146,7 +146,8 @@ def _look_up_extras(words: list[str]) -> tuple[int, str]:
     """The package has the extras, and the files and packages are known."""
     known = metadata.metadata("spacy-elmo").get_all("Provides-Extra", [])
     # The package index has no package of ours.
-    packages = {"torch", "spacy-elmo", "spacy-elmo-en-small"} if WITH_PLACE & {*words} else set()
+    ours = {"torch", "spacy-elmo", "spacy-elmo-en-small", "spacy-elmo-de-historical"}
+    packages = ours if WITH_PLACE & {*words} else set()
     packages |= {re.split(r"[^\w-]", one)[0] for one in metadata.requires("spacy-elmo") or []}
     for before, word in zip(["", *words], words):
         extras = re.fullmatch(r"\.(?:\[(.*)\])?", word)

@@ -1,0 +1,165 @@
+"""Build the wheel of a model from the weights in this checkout.
+
+    python wheels/model.py NAME FOLDER
+
+NAME is `en_small` or `de_historical`. The wheel contains a pipeline for `spacy.load`. A model has
+its own version, which changes with the weights. So the table of models contains the checksum of
+the weights of each version.
+"""
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[1]
+LICENSE = "CC-BY-SA-4.0"
+AUTHOR = "the spacy-elmo developers"
+
+
+@dataclass(frozen=True)
+class Model:
+    """Model with a wheel of its own.
+
+    name (str): Name of the model.
+    description (str): Description in one line.
+    version (str): Version of the wheel.
+    checksum (str): SHA-256 of the file of the weights that belong to this version.
+    folder (str): Folder of the weights `NAME.safetensors` and of `NAME-ATTRIBUTION.md`, relative
+        to the checkout.
+    """
+
+    name: str
+    description: str
+    version: str
+    checksum: str
+    folder: str
+
+    @property
+    def module(self) -> str:
+        """Name of the Python package."""
+        return f"spacy_elmo_{self.name}"
+
+    @property
+    def package(self) -> str:
+        """Name of the wheel, without its version."""
+        return self.module.replace("_", "-")
+
+    @property
+    def weights(self) -> Path:
+        """File of the weights."""
+        return ROOT / self.folder / f"{self.name}.safetensors"
+
+    @property
+    def attribution(self) -> Path:
+        """File with the authors and licenses of the training text."""
+        return self.weights.with_name(f"{self.name}-ATTRIBUTION.md")
+
+    @property
+    def card(self) -> Path:
+        """Description of the model, which is the README of the wheel."""
+        return ROOT / "wheels" / f"{self.name}.md"
+
+
+_MODELS = (
+    Model(
+        name="en_small",
+        description="English language model for spacy-elmo, as a spaCy pipeline",
+        version="1.0.0",
+        checksum="70bd6b24363a548e5d5230495ec5abc9501f303af7a41045005b74c1bc435009",
+        folder="spacy_elmo/weights",
+    ),
+    Model(
+        name="de_historical",
+        description="Language model of historical German for spacy-elmo, as a spaCy pipeline",
+        version="1.0.0",
+        checksum="527ddaee3a30bd509cec5a16cdd9373d79a584e2e47678d8bd3cb58c5bfdd294",
+        folder="wheels",
+    ),
+)
+MODELS = {model.name: model for model in _MODELS}
+
+PYPROJECT = """[build-system]
+requires = ["setuptools>=77.0.3"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{model.package}"
+version = "{model.version}"
+description = "{model.description}"
+readme = "README.md"
+license = "{LICENSE}"
+license-files = ["ATTRIBUTION.md"]
+authors = [{{name = "{AUTHOR}"}}]
+requires-python = ">=3.10"
+dependencies = ["spacy-elmo>=0.1,<1"]
+
+[tool.setuptools.packages.find]
+include = ["{model.module}*"]
+
+[tool.setuptools.package-data]
+"*" = ["*"]
+"""
+MODULE = '''"""{model.description}: `spacy.load("{model.module}")`."""
+
+from pathlib import Path
+
+from spacy.util import load_model_from_path
+
+__version__ = "{model.version}"
+path = Path(__file__).parent / "pipeline"
+
+
+def load(**overrides):
+    """Load the pipeline. The arguments are those of `spacy.load`."""
+    return load_model_from_path(path, **overrides)
+'''
+
+
+def write_sources(model: Model, folder: Path) -> None:
+    """Write the sources of the wheel.
+
+    model (Model): The model.
+    folder (Path): An empty folder.
+    RAISES (ValueError): The checksum of the weights does not belong to this version.
+    """
+    # wheels/bare.py imports this module where spacy-elmo is not installed.
+    from spacy_elmo.weights.convert import convert
+
+    checksum = hashlib.sha256(model.weights.read_bytes()).hexdigest()
+    if checksum != model.checksum:
+        raise ValueError(
+            f"{model.weights} has the checksum {checksum}, which is not the one of version "
+            f"{model.version}. Increase the version of {model.name} in {Path(__file__).name}, and "
+            f"set its checksum"
+        )
+    package = folder / model.module
+    package.mkdir()
+    pipeline = package / "pipeline"
+    convert(model.weights, pipeline, format="pipeline", dtype="float16", allow_loss=True)
+    meta_file = pipeline / "meta.json"
+    meta = json.loads(meta_file.read_text("utf8"))
+    meta.update(name=model.module, version=model.version, license=LICENSE, author=AUTHOR)
+    meta.update(description=model.description, spacy_version=">=3.8.7,<4.0")
+    meta_file.write_text(json.dumps(meta, indent=2), "utf8")
+    values = {"model": model, "LICENSE": LICENSE, "AUTHOR": AUTHOR}
+    (package / "__init__.py").write_text(MODULE.format(**values), "utf8")
+    (folder / "pyproject.toml").write_text(PYPROJECT.format(**values), "utf8")
+    shutil.copy(model.card, folder / "README.md")
+    shutil.copy(model.attribution, folder / "ATTRIBUTION.md")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=MODELS, help="name of the model")
+    parser.add_argument("folder", type=Path, help="output folder of the wheel")
+    arguments = parser.parse_args()
+    with TemporaryDirectory() as sources:
+        write_sources(MODELS[arguments.name], Path(sources))
+        command = ["build", "--wheel", "--outdir", str(arguments.folder), sources]
+        subprocess.run([sys.executable, "-m", *command], check=True)
