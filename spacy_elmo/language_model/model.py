@@ -34,15 +34,18 @@ class Contexts(torch.nn.Module):
     def record(
         self, n_rows: int, n_steps: int, product_dtype: Optional[torch.dtype] = None
     ) -> None:
-        """On a GPU, record the LSTM stacks as a CUDA graph for later calls. On a CPU, do nothing.
+        """On a GPU, record the LSTM stacks as a CUDA graph for later calls.
 
-        Later calls must have windows of this shape, this `product_dtype` and no dropout.
+        Later calls must have windows of this shape, this `product_dtype` and no dropout. On a CPU,
+        or without clips, do nothing: without clips, a GPU runs cuDNN's LSTM, which is one kernel.
 
         n_rows (int): Number of streams.
         n_steps (int): Number of steps of a window.
         product_dtype (Optional[torch.dtype]): See `forward`.
         """
-        if self.bilm.device.type == "cuda":
+        config = self.bilm.config
+        has_clips = config.cell_clip is not None or config.proj_clip is not None
+        if self.bilm.device.type == "cuda" and has_clips:
             stacks = RecordedStacks(self.bilm.train(), n_rows, n_steps, product_dtype)
             self.recorded = stacks.record()
 
