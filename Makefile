@@ -40,7 +40,7 @@ fuzz: $(STAMP)
 
 # Train the bundled model on english-open-train.txt.gz (CORPUS), its index
 # english-open-train.index.tsv.gz (INDEX) and english-open-valid.txt (HELD_OUT). The second run
-# continues the first on a text with more of Wikipedia. Run it again to resume an interrupted run.
+# continues the first on a text with less of Wikipedia. Run it again to resume an interrupted run.
 # MINUTES is the total time of the first run.
 MINUTES ?= 1530
 MODEL := project/pretraining/en_small
