@@ -38,16 +38,23 @@ browser: $(STAMP)
 fuzz: $(STAMP)
 	cd tests && $(CURDIR)/$(BIN)/python -m helpers.fuzz
 
-# Train the bundled model on english-open-train.txt.gz (CORPUS) and english-open-valid.txt
-# (HELD_OUT). Run it again to resume an interrupted run. MINUTES is the total time.
+# Train the bundled model on english-open-train.txt.gz (CORPUS), its index
+# english-open-train.index.tsv.gz (INDEX) and english-open-valid.txt (HELD_OUT). The second run
+# continues the first on a text with less of Wikipedia. Run it again to resume an interrupted run.
+# MINUTES is the total time of the first run.
 MINUTES ?= 1530
 MODEL := project/pretraining/en_small
 model: $(STAMP)
-	$(BIN)/python -m spacy elmo pretrain configs/pretraining/en_small.cfg --output $(MODEL) --resume \
+	$(BIN)/python -m spacy elmo pretrain configs/pretraining/en_small.cfg --output $(MODEL)/first --resume \
 		--paths.train "$(CORPUS)" --paths.dev "$(HELD_OUT)" --training.max_minutes $(MINUTES)
+	test -f $(MODEL)/weighed.txt || PYTHONPATH=project $(BIN)/python -m scripts.data.weigh_sources \
+		"$(CORPUS)" "$(INDEX)" $(MODEL)/weighed.txt --source wikipedia_en --share 0.3333 --rounds 6
+	$(BIN)/python -m spacy elmo pretrain configs/pretraining/en_small_continued.cfg --resume \
+		--output $(MODEL)/continued --pretraining.init $(MODEL)/first/model-best \
+		--paths.train $(MODEL)/weighed.txt --paths.dev "$(HELD_OUT)"
 	printf '{"name": "en_small", "lang": "en", "commit": "%s", "licence": "%s"}' \
 		"$$(git rev-parse HEAD)" "see en_small-ATTRIBUTION.md" > $(MODEL)/provenance.json
-	$(BIN)/python -m spacy elmo convert $(MODEL)/model-best spacy_elmo/weights/en_small.safetensors \
+	$(BIN)/python -m spacy elmo convert $(MODEL)/continued/model-best spacy_elmo/weights/en_small.safetensors \
 		--dtype float16 --allow-loss --force --provenance $(MODEL)/provenance.json
 
 # NER on OCR'd newspapers, with pretraining: docs/historical.md says which files to copy first.

@@ -39,10 +39,7 @@ def draw_learning_curve(metrics: Path, output: Path) -> None:
         axes.xaxis.set_major_formatter(ticker.EngFormatter())
         axes.set_xlabel("tokens seen")
         axes.set_ylabel("held-out perplexity (full softmax)")
-        axes.set_title(
-            f"{last['tokens']:,} tokens, {last['tokens_per_second']:,.0f} tokens/s, "
-            f"{last['elapsed'] / 60:.0f} minutes"
-        )
+        axes.set_title(f"{last['tokens']:,} tokens")
         axes.grid(which="both")
         axes.legend()
 
