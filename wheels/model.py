@@ -70,8 +70,8 @@ _MODELS = (
     Model(
         name="en_small",
         description="English language model for spacy-elmo, as a spaCy pipeline",
-        version="1.0.0",
-        checksum="70bd6b24363a548e5d5230495ec5abc9501f303af7a41045005b74c1bc435009",
+        version="1.1.0",
+        checksum="9740312e3a7a434699d58cc51850e2587f920cdf21ceaab2ba8c8ea66e787256",
         folder="spacy_elmo/weights",
     ),
     Model(
