@@ -98,7 +98,7 @@ def test_pretraining_is_the_cpu_s(softmax, optimizer):
     np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
 
 
-def test_pretraining_without_a_graph(monkeypatch):
+def test_pretraining_without_a_graph():
     settings = {"accumulate_gradient": 2, "state_reset": 0.3}
     np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
     assert losses(DEVICE, dropout=0.3)[-1] > 1

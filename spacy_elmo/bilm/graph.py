@@ -11,7 +11,7 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
-from .model import BiLM
+from .model import BiLM, stacked
 from .state import BiLMState
 
 
@@ -45,7 +45,7 @@ class RecordedStacks(nn.Module):
         RETURNS (Tuple[Tensor, ...]): The top layer, with the shape of the inputs, and the states
             after the window.
         """
-        main, found = torch.cuda.current_stream(), []
+        main, found, state = torch.cuda.current_stream(), [], BiLMState(hidden, cell)
         for d, stream in enumerate([main, *self.streams]):
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
@@ -55,15 +55,15 @@ class RecordedStacks(nn.Module):
                         inputs,
                         self.rows[d],
                         self.batch_sizes,
-                        BiLMState(hidden, cell),
+                        state,
                         product_dtype=self.product_dtype,
                     )
                 )
         for stream in self.streams:
             main.wait_stream(stream)
         layers, *ended = zip(*found)
-        states = (torch.stack([torch.stack(each) for each in of]).detach() for of in ended)
-        return torch.cat([each[-1] for each in layers]), *states
+        after = stacked(*ended).detach()
+        return torch.cat([each[-1] for each in layers]), after.hidden, after.cell
 
     def record(self) -> "RecordedStacks":
         """Record the forward and the backward pass as CUDA graphs, which later calls replay.

@@ -31,6 +31,7 @@ class ProjectedLSTM(nn.Module):
         input_dim = config.width if layer and config.joined_directions else width
         self.cell_clip = config.cell_clip
         self.proj_clip = config.proj_clip
+        self.has_clips = config.has_clips
         self.input_weight = nn.Parameter(torch.empty(4 * lstm_dim, input_dim))
         self.state_weight = nn.Parameter(torch.empty(4 * lstm_dim, width))
         self.bias = nn.Parameter(torch.zeros(4 * lstm_dim))
@@ -68,7 +69,7 @@ class ProjectedLSTM(nn.Module):
         """
         n_rows = batch_sizes[0]
         started = hidden[:n_rows], cell[:n_rows]
-        if self.cell_clip is None and self.proj_clip is None and inputs.is_cuda:
+        if not self.has_clips and inputs.is_cuda:
             outputs, *ended = fused_lstm(self, inputs, batch_sizes, *started, product_dtype)
         else:
             options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)

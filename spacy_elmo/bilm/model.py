@@ -25,7 +25,7 @@ from .token_encoder import TokenEncoder
 
 # Packed items per window without a gradient. This limits the memory.
 WINDOW_ITEMS = 2048
-# Tokens per call of the CNN without a gradient or on a GPU. This limits the memory.
+# Tokens per call of the CNN without a gradient. This limits the memory.
 ENCODER_TOKENS = 256
 
 
@@ -102,7 +102,7 @@ class BiLM(nn.Module):
             for d in range(len(self.stacks))
         ]
         outputs, hidden, cell = (list(each) for each in zip(*found))
-        return outputs, _stacked(hidden, cell)
+        return outputs, stacked(hidden, cell)
 
     def run_stack(
         self,
@@ -170,7 +170,7 @@ class BiLM(nn.Module):
                 torch.cat([forward, backward.index_select(0, mirror)], dim=1),
                 torch.cat([forward.index_select(0, mirror), backward], dim=1),
             ]
-        return outputs, _stacked(hidden, cell)
+        return outputs, stacked(hidden, cell)
 
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
@@ -306,8 +306,8 @@ class BiLM(nn.Module):
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
 
-def _stacked(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiLMState:
-    """Make one state from lists of states, `[direction][layer]`."""
+def stacked(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiLMState:
+    """Make one state from lists of states, `[direction][layer]`, as `run_stack` returns them."""
     both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
     return BiLMState(*both)
 

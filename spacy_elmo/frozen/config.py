@@ -143,6 +143,11 @@ class BiLMConfig:
         return self.n_directions * self.projection_dim
 
     @property
+    def has_clips(self) -> bool:
+        """True if the cell state or the projected output has a limit."""
+        return self.cell_clip is not None or self.proj_clip is not None
+
+    @property
     def n_filters(self) -> int:
         """Number of filters of all convolutions together, F."""
         return sum(number for _, number in self.filters)

@@ -43,9 +43,7 @@ class Contexts(torch.nn.Module):
         n_steps (int): Number of steps of a window.
         product_dtype (Optional[torch.dtype]): See `forward`.
         """
-        config = self.bilm.config
-        has_clips = config.cell_clip is not None or config.proj_clip is not None
-        if self.bilm.device.type == "cuda" and has_clips:
+        if self.bilm.device.type == "cuda" and self.bilm.config.has_clips:
             stacks = RecordedStacks(self.bilm.train(), n_rows, n_steps, product_dtype)
             self.recorded = stacks.record()
 

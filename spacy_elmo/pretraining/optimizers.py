@@ -85,17 +85,14 @@ class Optimizers:
         torch._foreach_mul_(gradients, factor.clamp(max=1.0))
         return norm
 
+    # Without this, PyTorch warns that it does not check sparse tensors.
+    @torch.sparse.check_sparse_tensor_invariants(False)
     def step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
         """Update the weights, and delete the gradients.
 
         learn_rate (float): The learning rate. Muon's learning rate changes in proportion.
         rows (Optional[SoftmaxRows]): See `softmax_gradients`.
         """
-        # Without this, PyTorch warns that it does not check sparse tensors.
-        with torch.sparse.check_sparse_tensor_invariants(False):
-            self._step(learn_rate, rows)
-
-    def _step(self, learn_rate: float, rows: Optional[SoftmaxRows]) -> None:
         if rows is not None:
             parts = {"weight": rows.weight, "bias": rows.bias}
             if self.is_shared:

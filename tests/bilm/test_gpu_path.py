@@ -1,11 +1,15 @@
 """What a GPU runs, as far as a machine without one can tell: PyTorch's "meta" device
 follows devices and types through the real operations."""
 
+from contextlib import nullcontext
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
 
 from spacy_elmo.bilm import precision
+from spacy_elmo.bilm.graph import RecordedStacks
 from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.state import BiLMState
@@ -98,3 +102,19 @@ def test_layers_are_copied_as_they_are():
     layers = [torch.randn(3, length, 4) for length in (2, 0, 5)]
     for copied, values in zip(_on_cpu(layers), layers):
         np.testing.assert_array_equal(copied, values.numpy())
+
+
+def test_stacks_to_record(monkeypatch):
+    """Before they are recorded, without streams, they are the module itself."""
+    for name, value in {"Stream": Mock(), "current_stream": Mock(), "stream": nullcontext}.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    bilm = tiny_module()
+    stacks = RecordedStacks(bilm, 3, 4)
+    state = bilm.zero_state(3)
+    state = BiLMState(torch.randn_like(state.hidden), torch.randn_like(state.cell))
+    inputs = torch.randn(24, state.hidden.shape[-1])
+    rows = torch.arange(24).view(2, 12)
+    outputs, expected = bilm(inputs, rows, [3] * 4, state)
+    top, hidden, cell = stacks(inputs, state.hidden, state.cell)
+    torch.testing.assert_close(top, torch.cat([layers[-1] for layers in outputs]), rtol=0, atol=0)
+    torch.testing.assert_close((hidden, cell), (expected.hidden, expected.cell), rtol=0, atol=0)
