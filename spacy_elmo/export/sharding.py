@@ -7,7 +7,7 @@ and are joined at the end.
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -216,10 +216,11 @@ class _Run:
         settings = _settings_of_file(job, sources)
         if resume and output.exists():
             found = OUTPUTS[job.format].read_settings(output)
-            written = [found.pop(name, None) for name in ("entries", "tokens")]
-            if found == settings and all(type(number) is int for number in written):
+            entries, tokens = found.pop("entries", None), found.pop("tokens", None)
+            vectors = found.pop("vectors", tokens)
+            if found == settings and all(type(n) is int for n in (entries, tokens, vectors)):
                 part.delete()
-                return EntryCounts(written[0], written[1], written[1])
+                return EntryCounts(entries, tokens, vectors)
             check_room(output, job.format, force)
         has_shards, begin_again = False, force and not resume
         if not begin_again:
@@ -243,7 +244,7 @@ class _Run:
                     raise ValueError(
                         f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
                     )
-                settings |= {"entries": counts.entries, "tokens": counts.tokens}
+                settings |= asdict(counts)
                 _join(job, part, shards, settings)
                 check_room(output, job.format, force)  # Another process may have written it.
                 part.publish()

@@ -48,7 +48,7 @@ class RunProgress:
     seconds (float): Seconds in training steps.
     elapsed (float): Seconds since the run began, without the evaluation of the initial model.
     waited (float): Part of `elapsed` in which the run waited for a processor.
-    sampled_loss (float): Mean loss since the last evaluation (nats); if sampled, no log perplexity.
+    sampled_loss (float): Mean loss of the training steps between the last two evaluations (nats).
     best (Optional[float]): Lowest held-out perplexity so far.
     before (Optional[float]): Held-out perplexity of the initial model; None if the model is new.
     worse (int): Number of evaluations since the best one.

@@ -34,7 +34,7 @@ _GERMAN_FILES = (
 _MANYLANGS = "http://vectors.nlpl.eu/repository/11/{}.zip"
 
 # Source: github.com/allenai/allennlp/issues/1462.
-_ALLENNLP_LICENCE = "no restriction by AllenNLP (their code: Apache-2.0)"
+_ALLENNLP_LICENCE = "AllenNLP states no restriction (its code: Apache-2.0)"
 # Source: github.com/HIT-SCIR/ELMoForManyLangs/issues/64.
 _MANYLANGS_LICENCE = "MIT"
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections import namedtuple
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,15 @@ def test_resuming_what_is_whole_does_nothing(embed, monkeypatch):
     assert embed(resume=True) == counts
     assert Path("out.npz").stat().st_mtime_ns == before
     assert Path("out.npz.part").exists()  # somebody else made it
+
+
+def test_what_is_whole_has_the_same_numbers(folder, tiny_weights):
+    options = {"pool": "sentence", "resume": True}
+    numbers = [
+        asdict(embed_corpus(str(tiny_weights), "text.txt", "out.hdf5", **options)) for _ in range(2)
+    ]
+    assert numbers[0] == numbers[1]
+    assert numbers[0]["vectors"] == sum(map(bool, SENTENCES)) < numbers[0]["tokens"]
 
 
 def test_force_begins_again(embed, interrupted, written):
