@@ -89,7 +89,8 @@ class Format(ABC):
     def check(cls, bundle: ModelBundle) -> None:
         """Check that the format can store a model.
 
-        RAISES (ValueError): The format cannot store the model, or needs its language, which is unknown.
+        RAISES (ValueError): The format cannot store the model, or it needs a language and the
+            model has none.
         """
 
     @classmethod
