@@ -38,7 +38,7 @@ _MAX_NAME = 200  # Maximum bytes of NAME. File systems allow 255 bytes.
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a folder for unfinished output, and delete it at the end of the `with` block.
+    """Context manager: make a folder for unfinished output, and delete it after the block.
 
     path (Path): The output.
     YIELDS (Path): The folder. It contains only the marker.
@@ -86,7 +86,7 @@ def temporary_name(name: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Check whether a name has the form of `temporary_name`."""
+    """Return whether a name has the form of `temporary_name`."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -128,7 +128,7 @@ def make_ours(folder: Path) -> None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Check whether a folder has the marker. A link to such a folder does not count."""
+    """Return whether a folder has the marker. A link to such a folder does not count."""
     try:
         return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG(
             (folder / MARKER).lstat().st_mode
@@ -153,7 +153,7 @@ def check_ours(folder: Path) -> None:
 def delete_ours(folder: Path) -> None:
     """Delete a folder if it contains the marker.
 
-    If this is interrupted, the name is free or the folder is unchanged.
+    If this is interrupted, the folder is either unchanged, or no longer has its name.
 
     folder (Path): The folder. An earlier output in `PREVIOUS` gets its name back if the name is
         free.

@@ -136,7 +136,7 @@ def prepare(
 
 
 def is_prepared(folder: Union[str, Path]) -> bool:
-    """Check whether a folder or a URL is a complete prepared corpus.
+    """Return whether a folder or a URL is a complete prepared corpus.
 
     RAISES (ValueError): The manifest or the URL cannot be read.
     """
@@ -144,7 +144,7 @@ def is_prepared(folder: Union[str, Path]) -> bool:
 
 
 def is_foreign_corpus(folder: Path) -> bool:
-    """Check whether a path is anything other than a folder that `prepare` wrote."""
+    """Return whether a path is anything other than a folder that `prepare` wrote."""
     if not folder.is_dir():
         return True
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}

@@ -129,7 +129,7 @@ def ending(file: Path) -> str:
 
 
 def is_jsonl(file: Path) -> bool:
-    """Check whether a file is `.jsonl` or `.jsonl.gz`."""
+    """Return whether a file is `.jsonl` or `.jsonl.gz`."""
     return file.name.endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -228,7 +228,7 @@ def read_record(line: str) -> Union[str, list[str]]:
 
 
 def has_half_a_pair(text: str) -> bool:
-    """Check whether a text contains a lone surrogate, which UTF-8 cannot encode."""
+    """Return whether a text contains a lone surrogate, which UTF-8 cannot encode."""
     return _HALF_A_PAIR.search(text) is not None
 
 
