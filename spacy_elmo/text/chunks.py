@@ -18,7 +18,7 @@ BLOCK = 1 << 20  # Bytes that are read at a time.
 
 @dataclass(frozen=True)
 class Chunk:
-    """Piece of a file: whole lines.
+    """Piece of a file that consists of whole lines.
 
     file (int): Index of the file in `ChunkReader.files`.
     first_line (int): Number of the first line in its file, from 1.
@@ -42,8 +42,8 @@ class ChunkReader:
     files (Sequence[Path]): The files, or objects with a method `open`. `.gz` files are unpacked.
     chunk_size (int): Maximum bytes of a chunk. A longer line is a larger chunk.
     by_paragraph (Sequence[bool]): For each file, whether to cut at empty lines if possible.
-    first_line (Optional[int]): Number of the first line, if each file is only a part of a file.
-        Such a part may be blank. Default: whole files, which begin with line 1.
+    first_line (Optional[int]): Only if each file is a part of a longer file: the number of its
+        first line. Such a part may be blank. Default: 1.
     """
 
     files: Sequence[Any]
