@@ -43,8 +43,8 @@ def find_neighbors(
 ) -> list[Neighbor]:
     """Find the tokens of a corpus that are nearest to the token of a sentence, by cosine.
 
-    The same token of the same sentence is no neighbor. If the corpus repeats a sentence, its tokens
-    count once.
+    If the corpus contains the sentence itself, the token is not its own neighbor. If the corpus
+    repeats a sentence, its tokens count once.
 
     nlp (Language): A pipeline with a pipe `elmo`, whose settings are used.
     sentence (Sequence[str]): The tokens of the sentence.

@@ -19,7 +19,7 @@ from spacy.training import Example
 
 QWERTY = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 KEYBOARDS = {"de": ("qwertzuiopü", "asdfghjklöä", "yxcvbnm")}
-ROW_OFFSETS = (0.0, 0.25, 0.75)  # Left edges of the rows, in widths of a key.
+ROW_OFFSETS = (0.0, 0.25, 0.75)  # Left edge of each row of keys, in key widths.
 # Errors of OCR, also in Fraktur: the printed letters, and the letters that are read. The last one
 # drops the small e above a vowel, which old prints have in place of the dots of an umlaut.
 CONFUSIONS = (
