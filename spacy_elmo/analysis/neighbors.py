@@ -89,7 +89,7 @@ def _best(
     n: int,
     itself: tuple[tuple[str, ...], int],
 ) -> list[Neighbor]:
-    """Return the n nearest of the neighbors so far and a Doc's tokens, without `itself`."""
+    """Return the n nearest of the known neighbors and the tokens of a Doc, except `itself`."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable"):

@@ -76,7 +76,7 @@ def measure_robustness(
 
     nlp (Language): The pipeline.
     examples (Sequence[Example]): The gold data.
-    kinds (Sequence[str]): Kinds of damage, see `make_damage`.
+    kinds (Sequence[str]): Kinds of damage: "keyboard", "ocr" or "misspellings".
     rates (Sequence[float]): Shares of the words to damage, from 0 to 1.
     seed (int): Seed for the choice of words and forms.
     YIELDS (dict): "damage" (the kind), "rate", "damaged" and "scores". "damaged" is the share of

@@ -86,7 +86,7 @@ class GroupEmbedder:
                 yield make_embedded(entry, self.choose(np.asarray(values)), self.dtype, marks)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Compute and cache the context-free vectors of tokens that no group had before.
+        """Compute and cache the context-free vectors of the tokens that no earlier group had.
 
         group (Sequence[TextEntry]): The next group.
         """
@@ -297,7 +297,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        """Loaded model with its reader. If it is no pipeline, make one with a sentencizer."""
+        """Loaded pipe, layers and reader. Weights without a pipeline get one with a sentencizer."""
         nlp = read_pipeline(self.model, self.lang or self._lang_of_weights())
         if self.lang not in (None, nlp.lang):
             raise ValueError(

@@ -163,7 +163,7 @@ class _LineCutter:
         return self.max_uncut is not None and n_bytes > self.max_uncut and end.endswith(b"\n")
 
     def _count(self, part: InputPiece, chunk: Chunk, place: Optional[str]) -> Optional[int]:
-        """Return the sum of the entries in a part and in the next chunk; None if unknown."""
+        """Return the number of entries in a part and the next chunk together; None if unknown."""
         if self.by_paragraph or part.entries is None:
             return None
         n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines_of(chunk))

@@ -231,7 +231,8 @@ def clear(folder: Folder) -> None:
     """Delete all shards and records of a folder, and its manifest last.
 
     folder (Folder): The folder.
-    RAISES (ValueError): The folder contains files that `embed` does not write. Nothing is deleted.
+    RAISES (ValueError): The folder contains files that `embed` does not write. Then nothing is
+        deleted.
     """
     names = folder.names() if _is_begun(folder) else set()
     for name in names:

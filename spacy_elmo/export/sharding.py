@@ -167,7 +167,7 @@ class _Run:
         n_shards: int,
         worker: Optional[str],
     ) -> tuple[EntryCounts, bool]:
-        """Make this call's missing shards. Return their counts, and whether they are all shards."""
+        """Make this call's missing shards. Return their counts, and whether these are all."""
         job = self.job
         settings = {
             **job.embedder.describe(),

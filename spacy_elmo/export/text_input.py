@@ -25,7 +25,7 @@ def chunks_of(file: InputPiece, *, by_paragraph: bool) -> Iterator[Chunk]:
     """Read a text file or a `.gz` file in chunks of whole lines.
 
     file (InputPiece): The file, or a part of it.
-    by_paragraph (bool): Whether to cut at empty lines if possible.
+    by_paragraph (bool): Whether a chunk ends at an empty line, if it contains one.
     YIELDS (Chunk): Some lines.
     RAISES (ValueError): The file is empty, or cannot be read to its end.
     """

@@ -76,8 +76,8 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
 
     whole (Path): The complete folder.
     folder (Path): The final name.
-    place (Path): A folder with the marker, see `unfinished`. The earlier folder is moved there, and
-        is deleted together with `place`.
+    place (Path): A folder for unfinished output (see `unfinished`). The earlier folder is moved
+        into it, and is deleted together with it.
     """
     try:
         if folder.exists():

@@ -67,7 +67,7 @@ class Budget:
 class Sizes:
     """Sizes of a model, the time and text that it needs, and the settings that fit it.
 
-    lstm_dim, projection_dim, filters, n_highway: See `BiLMConfig`.
+    lstm_dim, projection_dim, filters, n_highway: Sizes with the same names in `BiLMConfig`.
     work (float): Minimum budget in core-minutes.
     n_tokens (int): Minimum number of tokens of text. With fewer, the model memorizes the text.
     n_negatives (int): Number of words that the sampled softmax draws in a step.

@@ -71,7 +71,7 @@ def checksum_of(init: Optional[str]) -> Optional[str]:
 
 
 def share_table(model: LanguageModel) -> None:
-    """Give a model that reads only words one table for its word vectors and its softmax.
+    """Make the word vectors and the softmax of a model share one table.
 
     bilm-tf's option `share_embedding_softmax` does the same.
 
@@ -159,7 +159,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 def _copy_known_words(
     known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
 ) -> None:
-    """Copy the weights of the words that both vocabularies contain to the new softmax."""
+    """Copy to the new softmax the weights of all words that both vocabularies contain."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
         return

@@ -92,7 +92,8 @@ class Optimizers:
         """Update the weights, and delete the gradients.
 
         learn_rate (float): The learning rate. Muon's learning rate changes in proportion.
-        rows (Optional[SoftmaxRows]): See `softmax_gradients`.
+        rows (Optional[SoftmaxRows]): The softmax rows of this step, with their gradients. None for
+            an adaptive softmax.
         """
         if rows is not None:
             parts = {"weight": rows.weight, "bias": rows.bias}

@@ -131,7 +131,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Finished part of the run for each limit that is set, by its name. 1: it is reached."""
+        """Finished part of the run for each limit, by its name. 1 means that it is reached."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -322,7 +322,7 @@ class Trainer:
         self.softmax_warmup = states["softmax_warmup"]
 
     def _window(self, step: int) -> tuple[Window, Sequence[str]]:
-        """Return the window of a step, and the string of each id in it. Add misspelled words."""
+        """Return the window of a step, misspelled if `noise` is set, and the strings of its ids."""
         window, types = self.batches.at(step), self.train_corpus.types
         share = self.config.corpus.noise
         if not share:
@@ -349,7 +349,7 @@ class Trainer:
         return softmax.loss(contexts, targets, rows, self.product_dtype), after
 
     def _softmax_rows(self, window: Window, step: int) -> Optional[SoftmaxRows]:
-        """Return the softmax rows that a step trains: targets, candidates. None if adaptive."""
+        """Return the softmax rows of targets and candidates; None for an adaptive softmax."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None

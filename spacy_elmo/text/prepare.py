@@ -226,7 +226,7 @@ class _Run:
 
     files (Sequence[Path]): The input files.
     output (Path): Folder of the corpus.
-    settings (dict): The settings, as in the manifest.
+    settings (dict): The settings to write to the manifest.
     chunk_size (int): Bytes of text per chunk.
     """
 

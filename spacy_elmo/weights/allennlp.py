@@ -293,8 +293,8 @@ def _marks_first(
     words (InputVocabulary): The words, in the order of the rows.
     parameters (Dict[str, numpy.ndarray]): The parameters. The tables are changed in place.
     tables (str): Names of the parameters with one row per word.
-    keep_unused (bool): If a word has several rows, only the last one is used. Whether to keep the
-        other rows.
+    keep_unused (bool): Whether to keep unused rows: if a word has several rows, only the last one
+        is used.
     RETURNS (InputVocabulary): The words in the new order of the rows.
     """
     marks = [words[mark] for mark in SPECIAL if mark in words]

@@ -28,7 +28,7 @@ def beside(weights: Path) -> Path:
 
 
 def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
-    """If a provenance has no attribution, add the text of the weights' attribution file to it.
+    """Add the text of the attribution file to a provenance, unless it has an attribution.
 
     provenance (dict): The provenance of the weights, which is changed.
     weights (Path): The file of the weights.

@@ -113,9 +113,9 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
-    """Check that writing does not replace a model without `force`, and never other files.
+    """Check that the target can be written: a model is replaced with `force`, other files never.
 
-    RAISES (ValueError): A path that would be written is in use.
+    RAISES (ValueError): A path to write exists and must not be replaced.
     """
     writes_folder = not format.suffixes
     for path in format.targets(target):

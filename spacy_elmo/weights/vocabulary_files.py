@@ -43,7 +43,7 @@ def read_words(file: File, max_lines: int) -> list[str]:
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     """Read a `.dic` file. It has one `token<TAB>id` per line.
 
-    A line without a token stands for a token of white space.
+    If a line has no token, its token is the ideographic space U+3000.
 
     file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
