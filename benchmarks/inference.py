@@ -68,7 +68,7 @@ def run(
 
 @contextmanager
 def busy_cores(number: int) -> Iterator[None]:
-    """Context manager: run other programs, each of which uses one core."""
+    """Context manager: run other programs; each one uses one core."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
     try:
         yield

@@ -84,7 +84,7 @@ def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
     if it is the only component, to keep the sentences of the Docs.
 
     names (List[str]): The components.
-    paths (List[Path]): The files, as far as they are known.
+    paths (List[Path]): The files that are known; may be empty.
     RETURNS (Optional[str]): The name of a reader; None for spaCy's reader.
     RAISES (ValueError): The components need different files, or no reader fits.
     """

@@ -23,11 +23,11 @@ def merge_parts(
 ) -> None:
     """Merge parts into the arrays of a corpus.
 
-    At any time, memory holds the types (distinct tokens) of all parts, but only one part.
+    The types (distinct tokens) of all parts are in memory, but only one part at a time.
 
     parts_folder (Path): Folder of the parts.
-    parts (Sequence[Tuple[int, Summary]]): Index of the input file and summary of each part, in
-        order. Each input file starts a document.
+    parts (Sequence[Tuple[int, Summary]]): For each part, in order: the index of its input file, and
+        its summary. Each input file starts a document.
     folder (Path): The output folder. Existing arrays are replaced.
     shard_size (int): Number of tokens in an output file.
     """

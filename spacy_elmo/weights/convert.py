@@ -13,7 +13,7 @@ from .tensor_file import DTYPES
 
 
 class LossError(ValueError):
-    """Error for a conversion that would lose information, without `allow_loss`."""
+    """Error: a conversion would lose information, and `allow_loss` is False."""
 
     exit_code = 3
 
