@@ -30,8 +30,8 @@ def find_inputs(
     output (Union[str, Path]): The output. Files in it or in `OUTPUT.part` are not read.
     column (Optional[str]): Text column of `.tsv` files. `.tsv` files are read only if this is set.
     RETURNS (List[InputPiece]): The files, without duplicates.
-    RAISES (ValueError): A file is missing or has an unknown format. There is a `.tsv` file but no
-        `column`, or `column` is set but no file has columns.
+    RAISES (ValueError): A file is missing or has an unknown format; a `.tsv` file is given without
+        `column`; or `column` is set, but no file has columns.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if column is None and (tables := [name for name in given if str(name).endswith(TSV)]):

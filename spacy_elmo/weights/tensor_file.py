@@ -114,7 +114,7 @@ def save(
 def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
     """Set the dtype of the tensors `names` to bfloat16 in the header of a file's content.
 
-    The header has an integer dtype for them, because NumPy has no bfloat16. The bits are the same.
+    The content has them as integers with the same bits, because NumPy has no bfloat16.
     """
     end = N_SIZE + header_size(content)
     header = json.loads(content[N_SIZE:end])
