@@ -27,8 +27,8 @@ class Ceiling:
 def shapes(sizes: BiLMConfig, tokens: int, batch_size: int, negatives: int) -> list[tuple]:
     """Return the sizes `(m, k, n)` of products to measure.
 
-    They are square products and those of a training step: gates of a window, gates of a time step,
-    gradient of their weights, softmax.
+    These are square products, and the products of a training step: gates of a window, gates of a
+    time step, gradient of their weights, softmax.
     """
     width, gates = sizes.projection_dim, 4 * sizes.lstm_dim
     own = [
@@ -44,7 +44,7 @@ def measure(wanted: list[tuple], dtype: torch.dtype, seconds: float) -> Ceiling:
     """Time every product with every kernel, and return the fastest call.
 
     wanted (List[tuple]): Sizes of the products, `(m, k, n)`.
-    dtype (torch.dtype): Number type of both factors.
+    dtype (torch.dtype): Dtype of both factors.
     seconds (float): Time for all products together.
     RETURNS (Ceiling): The highest speed.
     """

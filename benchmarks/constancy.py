@@ -173,7 +173,7 @@ def endless(bench: Bench) -> None:
 
 
 def make_endless(bench: Bench, name: str) -> Language:
-    """Return a pipeline with windows of this overlap, or with "exact" sequences."""
+    """Return a pipeline. `name` is the overlap of its windows, or "exact" for one sequence."""
     segmenter: dict[str, Any] = {"@segmenters": "spacy-elmo.doc.v1"}
     if name != "exact":
         segmenter = {"@segmenters": "spacy-elmo.windows.v1", "size": WINDOW, "overlap": int(name)}
@@ -195,7 +195,7 @@ def peak_memory(args: argparse.Namespace, name: str) -> float:
 
 
 def print_memory(bench: Bench) -> None:
-    """Print the peak memory for `peak_memory`."""
+    """Print the peak memory of this process, which `peak_memory` started."""
     nlp, words = make_endless(bench, bench.args.memory), endless_words(bench)
     before = memory()
     for _ in range(2):

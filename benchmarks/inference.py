@@ -68,7 +68,7 @@ def run(
 
 @contextmanager
 def busy_cores(number: int) -> Iterator[None]:
-    """Run other programs that use a core each, during a `with` block."""
+    """Context manager: run other programs; each one uses one core."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
     try:
         yield
@@ -117,7 +117,7 @@ def peak_memory(args: argparse.Namespace, size: str, batch_size: int, variant: s
 
 
 def print_memory(args: argparse.Namespace) -> None:
-    """Print the peak memory for `peak_memory`, after two turns.
+    """Print the peak memory of this process, which `peak_memory` started, after two turns.
 
     The plain loop needs one turn, because it has no cache.
     """

@@ -50,8 +50,8 @@ class PlainText:
         """Return the inputs and targets of a training step.
 
         step (int): Number of the step, from 0.
-        RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Numbers of the token types to read and to
-            predict. *Shape:* `(2, B, T)` each
+        RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Ids of the tokens to read, and of the tokens
+            to predict. *Shape:* `(2, B, T)` each
         """
         n_items = self.inputs.shape[1]
         rows = np.arange(self.batch_size) * (n_items // self.batch_size)
@@ -61,7 +61,7 @@ class PlainText:
 
 
 def word_ids(corpus: Corpus, max_words: int) -> np.ndarray:
-    """Return the word id of each token type: by descending count, or the id of `<UNK>`."""
+    """Return the id in the softmax of each distinct token. Rare tokens get the id of `<UNK>`."""
     order = [i for i in np.argsort(-corpus.counts(), kind="stable") if i > 1]
     ids = np.full(len(corpus.types), UNKNOWN_ID, dtype="int64")
     chosen = order[: max_words - N_SPECIAL]
@@ -71,7 +71,7 @@ def word_ids(corpus: Corpus, max_words: int) -> np.ndarray:
 
 
 def character_table(types: list[str], max_characters: int) -> np.ndarray:
-    """Return the padded character ids of all token types, as in bilm-tf.
+    """Return the padded character ids of all distinct tokens, as in bilm-tf.
 
     RETURNS (numpy.ndarray): *Shape:* `(n_types, max_characters)`
     """

@@ -161,7 +161,7 @@ def measure(
     workers (List[Worker]): The variants. Each worker stores its times in `rounds`.
     products (List[tuple]): Sizes of the matrix products for the ceiling.
     args (argparse.Namespace): Number and length of the rounds.
-    RETURNS (Dict[str, List[Ceiling]]): The ceilings of all rounds, by number type.
+    RETURNS (Dict[str, List[Ceiling]]): The ceilings of all rounds, by dtype.
     """
     wanted = ["float32", "bf16"] if "bf16" in args.variants else ["float32"]
     ceilings: dict[str, list[ceiling.Ceiling]] = {name: [] for name in wanted}

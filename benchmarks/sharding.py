@@ -26,7 +26,7 @@ from spacy_elmo.export.sharding import embed_corpus
 
 
 def timed(clock: Callable[[], float], function: Callable[[str], None]) -> float:
-    """Return the time of a run minus the time of its start."""
+    """Return the time of a run on the long text, minus the time of a run on the short text."""
     seconds = []
     for name in ("short.txt", "long.txt"):
         started = clock()

@@ -56,7 +56,7 @@ def main(wheels: Path) -> None:
         install = (python, "-m", "pip", "install", "--quiet")
         versions = ("--constraint", ROOT / "constraints.txt")
         run(*install, "--no-index", "--no-deps", "--find-links", wheels, *WHEELS)
-        run(*install, *versions, *WHEELS)  # Their dependencies.
+        run(*install, *versions, *WHEELS)  # This installs their dependencies.
         run(*install, *versions, "--target", place / "sybil", "sybil")
         path = os.pathsep.join([str(place / "sybil"), str(ROOT / "tests")])
         environment = {**os.environ, "PYTHONPATH": path}

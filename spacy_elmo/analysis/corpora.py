@@ -66,7 +66,7 @@ def read_corpus_docs(
     """Read Docs from text files (one Doc per sentence) and .spacy files, with a progress bar.
 
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
-    format (str): Format of text files: 'sentences' or 'text', as in `load_text`.
+    format (str): Format of text files: 'sentences' (one per line) or 'text' (running text).
     lang (Optional[str]): Language of spaCy's tokenizer, for the format 'text'.
     YIELDS (Doc): A Doc.
     RAISES (ValueError): A file is missing or cannot be read.

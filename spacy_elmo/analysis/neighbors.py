@@ -43,8 +43,8 @@ def find_neighbors(
 ) -> list[Neighbor]:
     """Find the tokens of a corpus that are nearest to the token of a sentence, by cosine.
 
-    The same token of the same sentence is no neighbor. If the corpus repeats a sentence, its tokens
-    count once.
+    If the corpus contains the sentence itself, the token is not its own neighbor. If the corpus
+    repeats a sentence, its tokens count once.
 
     nlp (Language): A pipeline with a pipe `elmo`, whose settings are used.
     sentence (Sequence[str]): The tokens of the sentence.
@@ -89,7 +89,7 @@ def _best(
     n: int,
     itself: tuple[tuple[str, ...], int],
 ) -> list[Neighbor]:
-    """Return the n nearest of the neighbors so far and a Doc's tokens, without `itself`."""
+    """Return the n nearest of the known neighbors and the tokens of a Doc, except `itself`."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable"):

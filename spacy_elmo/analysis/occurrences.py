@@ -20,8 +20,8 @@ class Occurrence(NamedTuple):
     """Occurrence of a word in a Doc.
 
     doc (Doc): The Doc.
-    start (int): First token of the word.
-    end (int): The token after the last one.
+    start (int): Index of the first token.
+    end (int): Index after the last token.
     sense (str): Gold sense, or "" if there is none.
     """
 
@@ -139,9 +139,9 @@ def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
 def _places(
     tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
 ) -> list[tuple[int, int, str]]:
-    """Return (start, end, "") of each place in a Doc where one of the words may be.
+    """Return (start, end, "") of all spans of a Doc that can be one of the words.
 
-    A place begins with the first token of a word, and has as many tokens as a word.
+    Such a span begins with the first token of a word, and has as many tokens as one of the words.
     """
     firsts = {word[0] for word in words}
     starts = [i for i, token in enumerate(tokens) if token in firsts]
@@ -152,8 +152,8 @@ def _places(
 class _Evenly:
     """Sample of evenly spaced items from a stream of unknown length.
 
-    Every n-th item is kept, first with n = 1. When there are 4 times as many as the limit, every
-    second kept item is dropped, and n doubles.
+    Every n-th item is kept; n is 1 at first. When the number of kept items is 4 times the limit,
+    every second one is dropped, and n doubles.
     """
 
     def __init__(self, limit: int):

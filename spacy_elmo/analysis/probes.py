@@ -95,8 +95,8 @@ def probe(
     train (Path): Labeled Docs to train on: a .spacy file, or a folder of them.
     test (Path): Labeled Docs to evaluate on: a .spacy file, or a folder of them.
     task (str): "tag", "pos", "dep", "ent", "cats", "spans:NAME" or "senses:NAME".
-    inputs (Optional[List[str]]): The inputs of probes: layers, "average", "concat". Default: each
-        layer and their average.
+    inputs (Optional[List[str]]): The inputs of probes: numbers of layers ("0"), "average" (mean of
+        all layers), "concat" (all layers concatenated). Default: each layer, and "average".
     limit (int): Maximum number of items (tokens, spans or Docs) from each corpus; 0 for all.
     seed (int): Seed for the choice of Docs if a corpus has more items.
     neighbors (int): Number of neighbors that vote for a sense.
@@ -224,7 +224,7 @@ def _by_word(
 ) -> tuple[list[str], bool]:
     """Predict the sense of each test occurrence with `predict`, fit on the word's training data.
 
-    An occurrence of a word without training data gets its sense from `without`.
+    If a word has no training data, its sense is the item of `without` with the same index.
     """
     known, asked = select_input(train.layers, name), select_input(test.layers, name)
     places = positions_by_word(train.words)
@@ -321,6 +321,6 @@ def fit_and_predict(
     regression = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=MAX_ITERATIONS)
     model = make_pipeline(StandardScaler(), regression)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # The report says it instead.
+        warnings.simplefilter("ignore", ConvergenceWarning)  # `Row.converged` reports it.
         model.fit(train, np.asarray(labels))
     return model.predict(test).tolist(), bool(regression.n_iter_.max() < MAX_ITERATIONS)

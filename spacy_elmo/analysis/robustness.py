@@ -19,7 +19,7 @@ from spacy.training import Example
 
 QWERTY = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 KEYBOARDS = {"de": ("qwertzuiopü", "asdfghjklöä", "yxcvbnm")}
-ROW_OFFSETS = (0.0, 0.25, 0.75)  # Left edges of the rows, in widths of a key.
+ROW_OFFSETS = (0.0, 0.25, 0.75)  # Left edge of each row of keys, in key widths.
 # Errors of OCR, also in Fraktur: the printed letters, and the letters that are read. The last one
 # drops the small e above a vowel, which old prints have in place of the dots of an umlaut.
 CONFUSIONS = (
@@ -76,7 +76,7 @@ def measure_robustness(
 
     nlp (Language): The pipeline.
     examples (Sequence[Example]): The gold data.
-    kinds (Sequence[str]): Kinds of damage, see `make_damage`.
+    kinds (Sequence[str]): Kinds of damage: "keyboard", "ocr" or "misspellings".
     rates (Sequence[float]): Shares of the words to damage, from 0 to 1.
     seed (int): Seed for the choice of words and forms.
     YIELDS (dict): "damage" (the kind), "rate", "damaged" and "scores". "damaged" is the share of

@@ -24,8 +24,8 @@ TASKS = "tag, pos, dep, ent, cats, spans:NAME or senses:NAME"
 class LabeledItem(NamedTuple):
     """Token, span or Doc with a label.
 
-    start (int): First token of the item.
-    end (int): The token after the last one.
+    start (int): Index of the item's first token.
+    end (int): Index after its last token.
     label (str): The label.
     word (str): Text of the item: in lower case for the task "senses:NAME", "" for a Doc.
     """
@@ -113,7 +113,7 @@ class Sample:
     layers (Floats3d): The layers; for an item of several tokens, the mean of its tokens.
         *Shape:* `(L + 1, n_items, 2P)`, float32
     labels (List[str]): The label of each item.
-    words (List[str]): The text of each item, as in `LabeledItem`.
+    words (List[str]): The text of each item: in lower case for the task "senses:NAME", "" for Docs.
     """
 
     layers: Floats3d
@@ -200,7 +200,7 @@ def unit_vectors(vectors: Floats2d, dtype: str = "float64") -> Floats2d:
     """Scale vectors to length 1, so that dot products are cosines.
 
     vectors (Floats2d): *Shape:* `(n, width)`
-    dtype (str): Type of the result.
+    dtype (str): Dtype of the result.
     RETURNS (Floats2d): The vectors; zeros stay zeros. *Shape:* `(n, width)`
     """
     vectors = vectors.astype(dtype)

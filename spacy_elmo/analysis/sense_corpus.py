@@ -29,8 +29,8 @@ SIMILAR = "&"  # Pointer from such an adjective to its head.
 class LabeledWord(NamedTuple):
     """Occurrence of a word with its gold senses.
 
-    start (int): First token of the word.
-    end (int): The token after the last one.
+    start (int): Index of the word's first token.
+    end (int): Index after its last token.
     word (str): Lemma and part of speech, such as "bank%n".
     senses (Tuple[str, ...]): Sense keys of WordNet. If there are several, each one is right.
     """
@@ -141,7 +141,7 @@ def word_of(sense: str) -> str:
 
 
 class FirstSenses:
-    """First sense of each word in WordNet, which is the most frequent one.
+    """Reader that finds a word's first sense in WordNet, which is the most frequent one.
 
     folder (Path): The folder with index.noun, data.noun and the same files for verbs, adjectives
         and adverbs.

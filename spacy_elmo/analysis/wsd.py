@@ -40,8 +40,8 @@ def disambiguate(
     nlp (Language): A pipeline with a pipe `elmo`.
     train (Path): The training text, in a format of `read_sense_corpus`.
     test (Path): The test text, in the same formats.
-    inputs (Optional[List[str]]): The inputs: layers, "average", "concat". Default: each layer and
-        their average.
+    inputs (Optional[List[str]]): The inputs: numbers of layers ("0"), "average" (mean of all
+        layers), "concat" (all layers concatenated). Default: each layer, and "average".
     backoff (Optional[str]): Rule for equally near senses, and for words that are not in the
         training text (unknown words):
 
@@ -110,7 +110,7 @@ def _vectors(
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """Compute the mean of the vectors of each sense's words in each layer, `(L + 1, width)`."""
+    """Compute the mean vector of each sense over its words in each layer, `(L + 1, width)`."""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):

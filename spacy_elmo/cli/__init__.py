@@ -20,7 +20,7 @@ _HOME = re.compile(r"(--[\w.-]+=)?(~(?:/.*)?)", re.DOTALL)
 
 
 class _Group(typer.core.TyperGroup):
-    """Group of commands that expand `~` also in quotes and after `=`, where shells do not."""
+    """Group of commands. It expands `~` in arguments where shells do not: in quotes, after `=`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Expand `~` in arguments, and parse them."""

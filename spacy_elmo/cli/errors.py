@@ -86,7 +86,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def no_traceback() -> Iterator[None]:
-    """Print an error of a `with` block as one line, and exit with its `exit_code`, or 1."""
+    """Context manager: print an error of the block as one line; exit with its `exit_code`, or 1."""
     try:
         with stopped("Stopped"):
             yield
@@ -101,7 +101,7 @@ def no_traceback() -> Iterator[None]:
 
 @contextmanager
 def stopped(message: str) -> Iterator[None]:
-    """Handle Ctrl-C in a `with` block: print a message, and exit with code 130.
+    """Context manager: at Ctrl-C, print a message and exit with code 130.
 
     message (str): The message, which says how to resume.
     """
@@ -159,7 +159,7 @@ def _line(error: BaseException) -> str:
 
 @contextmanager
 def _printable_logs() -> Iterator[None]:
-    """Escape control characters in messages of spaCy's logger during a `with` block."""
+    """Context manager: escape control characters in messages of spaCy's logger."""
 
     def change(record: logging.LogRecord) -> bool:
         record.msg, record.args = printable(record.getMessage()), ()

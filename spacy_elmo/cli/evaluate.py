@@ -103,7 +103,7 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
 
 
 def _block_of_dev(nlp: Language) -> dict[str, Any]:
-    """Return the pipeline's config block for reading dev data, or else one of spaCy's reader."""
+    """Return the block of the config that reads dev data. Default: a block with spaCy's reader."""
     config = nlp.config.interpolate()
     try:
         return dict(dot_to_object(config, config["training"]["dev_corpus"]))

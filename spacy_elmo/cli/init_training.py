@@ -79,12 +79,12 @@ def init_training_cli(
 def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
     """Return the name of the reader for the components' training data.
 
-    This is spaCy's reader if all files are .spacy, with two exceptions. Components for two texts
-    have a reader of their own. `elmo_coref` has one if it is the only component, so that the
-    sentences of the Docs are kept.
+    spaCy's reader is for .spacy files, a component's own reader is for other files. There are two
+    exceptions for .spacy files: components for two texts use their own reader; so does `elmo_coref`
+    if it is the only component, to keep the sentences of the Docs.
 
     names (List[str]): The components.
-    paths (List[Path]): The files, as far as they are known.
+    paths (List[Path]): The files that are known; may be empty.
     RETURNS (Optional[str]): The name of a reader; None for spaCy's reader.
     RAISES (ValueError): The components need different files, or no reader fits.
     """
@@ -108,7 +108,8 @@ def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
 def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Config, list[str]]:
     """Make a config for `spacy train`: the config of `spacy init config`, and a pipe `elmo`.
 
-    Each component has its own tok2vec, whose encoder reads `[x ; ELMo]` (section 3.3 of the paper).
+    Each component has its own tok2vec. Its encoder reads `[x ; ELMo]`: its own embedding x,
+    concatenated with the ELMo vector (section 3.3 of the paper).
 
     names (List[str]): Names of the components' factories.
     lang (str): Language of the pipeline.
@@ -150,10 +151,10 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Set `tok2vec` as the tok2vec of a component. Return False if its model has none.
+    """Replace the tok2vec in a component's config. Return False if its model has no tok2vec.
 
-    `default` is the component's default config. Its model is used if only this model has a tok2vec:
-    the text classifier of `spacy init config` has none, but spaCy's default classifier has one.
+    `default` is spaCy's default config of the component. If only the model in it has a tok2vec, the
+    component gets this model. This is the case for the text classifier of `spacy init config`.
     """
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)

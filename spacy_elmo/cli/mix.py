@@ -20,8 +20,9 @@ def mix_cli(
 ) -> None:
     """Print the mixes of layers that components learned.
 
-    A mix has a weight for each layer, and gamma. Layer 0 is the token layer. The place says where
-    the component reads ELMo: at the input of its encoder, at the output, or as its only input.
+    A mix is the weighted mean of the layers, multiplied by gamma. Layer 0 is the token layer. The
+    column "place" shows where the component reads ELMo: at the input of its encoder, at the output,
+    or alone, as its only input.
 
     Example: python -m spacy elmo mix training/model-best
     """

@@ -62,7 +62,7 @@ def put_report(
     scores: Iterable[Optional[str]],
     read: Iterable[object],
 ) -> None:
-    """Print the report of a probe as a table or JSON, and write its files.
+    """Print the report of a probe as a table or JSON, and write the JSON file and the page.
 
     report (ProbeReport): The report.
     show (Callable): Prints the report as a table.

@@ -33,7 +33,8 @@ def robustness_cli(
 ) -> None:
     """Score any pipeline on text with damaged words.
 
-    Tokens and annotation stay, only words change. The same seed damages the same words.
+    Only letters of words change; tokenization and annotation stay the same. The same seed damages
+    the same words.
 
     Example: python -m spacy elmo robustness training/model-best test.spacy --output curve.html
     """

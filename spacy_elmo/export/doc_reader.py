@@ -19,9 +19,10 @@ from .selection import WORDS, SelectedSpan, SpanSelector, labels_of
 
 
 class DocReader:
-    """Reader of text that runs the pipeline up to its pipe `elmo`.
+    """Reader that runs a pipeline on texts, and converts Docs to entries.
 
-    Components after `elmo` run only if `only` needs their annotations.
+    The pipeline runs up to its pipe `elmo`. Components after `elmo` run only if the selector needs
+    their annotations.
 
     nlp (Language): The pipeline. Its pipe `elmo` and the components after it get disabled.
     pipe (Elmo): The pipe.
@@ -48,9 +49,9 @@ class DocReader:
         self._sentencizer = Sentencizer()
 
     def check_labels(self) -> None:
-        """Check that the pipeline can set the labels of `only`.
+        """Check that the pipeline can set each label in the selector's `only`.
 
-        RAISES (ValueError): No component sets one of the labels.
+        RAISES (ValueError): `only` contains a label that no component sets.
         """
         choices = [*WORDS, *sorted(self._labels or ())]
         only = self.selector.only if self.selector is not None and self._labels else None
@@ -62,7 +63,7 @@ class DocReader:
                 )
 
     def pipe(self, texts: Iterable[tuple[str, Any]], as_tuples: bool) -> Iterator[tuple[Doc, Any]]:
-        """Make Docs with `Language.pipe`. If sentence boundaries are not set, set them by rules."""
+        """Make Docs with `Language.pipe`, and set sentence boundaries by rules if none are set."""
         for doc, context in self.nlp.pipe(texts, as_tuples=as_tuples):
             if not doc.has_annotation("SENT_START"):
                 self._sentencizer(doc)
@@ -72,7 +73,8 @@ class DocReader:
         """Convert a Doc to an entry.
 
         doc (Doc): The Doc.
-        annotate (bool): Whether to run the components after `elmo` first, if `only` is set.
+        annotate (bool): Whether to run the components after `elmo` first, if the selector has
+            `only`.
         RETURNS (TextEntry): The entry.
         """
         data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
@@ -86,10 +88,11 @@ class DocReader:
         return self.entry(self.nlp(text), annotate=True)
 
     def select(self, entry: TextEntry) -> TextEntry:
-        """Select the tokens or spans that get a vector, if this was not done yet.
+        """Select the tokens or spans of an entry that get a vector.
 
         entry (TextEntry): The entry.
-        RETURNS (TextEntry): The entry with the selection.
+        RETURNS (TextEntry): A copy with the selection. If the entry has a selection already, or the
+            reader has no selector: the same entry.
         """
         if self.selector is None or entry.selected is not None:
             return entry

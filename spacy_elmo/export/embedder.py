@@ -1,8 +1,9 @@
 """Embedders: add vectors to entries and to Arrow tables.
 
 Invariant: the same entries get the same vectors, bit for bit, in one run or in resumed runs. The
-last bits of a token vector depend on the other tokens in its batch. So `GroupEmbedder` encodes all
-new tokens of a group in one batch, and has its own cache.
+last bits of a token vector depend on the other tokens in its batch. So `GroupEmbedder` divides the
+entries into groups in a fixed way, encodes all new tokens of a group in one batch, and has its own
+cache.
 """
 
 import json
@@ -37,15 +38,15 @@ CHUNK_BATCHES = 4  # Batches per group. Sequences are sorted by length within a 
 
 
 class GroupEmbedder:
-    """Embedder that processes entries group by group. Vectors depend only on the groups so far.
+    """Embedder of entries, in groups of consecutive entries with a maximum number of tokens.
 
-    The context-free vectors of a group's new tokens are computed in one batch, in order of
-    appearance.
+    The vectors depend only on the entries of this group and the groups before it. The context-free
+    vectors of a group's new tokens are computed in one batch, in order of appearance.
 
     pipe (Elmo): The language model and its settings.
-    choose (Callable): Selects or mixes the layers of each token.
-    dtype (str): Type of the vectors.
-    sentence_marks (bool): Whether the sentence marks also get vectors.
+    choose (Callable): Function that selects or mixes the layers, from `choose_layers`.
+    dtype (str): Dtype of the vectors, one of `DTYPES`.
+    sentence_marks (bool): Whether the start and end marks of sentences also get vectors.
     """
 
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
@@ -68,7 +69,7 @@ class GroupEmbedder:
 
         entries (Iterable[TextEntry]): The entries.
         YIELDS (Embedded): An entry with its vectors.
-        RAISES (ValueError): A number is too large for the type.
+        RAISES (ValueError): A vector contains a number that is too large for the dtype.
         """
         max_tokens = CHUNK_BATCHES * self.settings.max_batch_tokens
         for group in by_tokens(entries, max_tokens, max_tokens):
@@ -85,9 +86,9 @@ class GroupEmbedder:
                 yield make_embedded(entry, self.choose(np.asarray(values)), self.dtype, marks)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Compute the context-free vectors of the next group's new tokens, and cache them.
+        """Compute and cache the context-free vectors of the tokens that no earlier group had.
 
-        group (Sequence[TextEntry]): The group.
+        group (Sequence[TextEntry]): The next group.
         """
         if not isinstance(self.bilm, FrozenBiLM) or self._known is None:
             return
@@ -104,15 +105,18 @@ class GroupEmbedder:
 def make_embedded(
     entry: TextEntry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
 ) -> Embedded:
-    """Average the vectors of an entry over its selected spans, and convert them to a type.
+    """Add vectors to an entry: the mean of each selected span, in the given dtype.
+
+    Without a selection, each token has its own vector.
 
     entry (TextEntry): The entry.
-    vectors (numpy.ndarray): *Shape:* `(n_tokens, width)`, or `(L + 1, n_tokens, width)`
+    vectors (numpy.ndarray): Vectors of the tokens. *Shape:* `(n_tokens, width)`, or
+        `(L + 1, n_tokens, width)`
     dtype (str): One of `DTYPES`.
-    marks (Optional[Sequence[str]]): The sentence marks, if they have vectors.
+    marks (Optional[Sequence[str]]): Start and end mark of sentences, if they have vectors.
     RETURNS (Embedded): The entry with its vectors. int8 vectors have scales: multiply each vector
         by its scale.
-    RAISES (ValueError): A number is too large for the type.
+    RAISES (ValueError): A vector contains a number that is too large for the dtype.
     """
     words, beside = entry.words, {}
     if marks is not None:
@@ -159,23 +163,25 @@ class _Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusEmbedder:
-    """Embedder that adds vectors to Arrow tables. Other processes can use it, too.
+    """Embedder that adds vectors to entries and to the rows of Arrow tables.
 
-    Pickling stores only the arguments. The model is loaded at the first call.
+    It can be pickled for other processes: the pickle contains only the arguments. The model is
+    loaded at the first call.
 
     model (str): Folder or package of a pipeline with a pipe `elmo`, or weights that
         `spacy_elmo.weights.read_weights` can read.
-    layers (str): "vector" (the pipe's `mix`), "all", "top", "average", the number of a layer,
-        or "mix:PIPE" (the mix that a component learned).
-    dtype (str): Type of the vectors: "float32", "float16", or "int8" with a scale for each
+    layers (str): Layers to write: "vector" (the pipe's `mix`), "all", "top", "average", the number
+        of a layer, or "mix:PIPE" (the mix that a component learned).
+    dtype (str): Dtype of the vectors: "float32", "float16", or "int8" with a scale for each
         vector.
-    precision (Optional[str]): Precision of matrix products. Default: the setting of the pipe.
+    precision (Optional[str]): Precision of matrix products, such as "bfloat16". Default: the
+        setting of the pipe.
     initial_state (Optional[str]): Initial state of the LSTMs. Default: the setting of the pipe.
     batch_tokens (Optional[int]): Maximum number of tokens in a batch. Default: the setting of the
         pipe.
     lang (Optional[str]): Language of spaCy's tokenizer if the model is not a pipeline. Default:
         the language of the weights, or "en" if it is not known.
-    sentence_marks (bool): Whether to keep the vectors of the sentence marks.
+    sentence_marks (bool): Whether to keep the vectors of the start and end marks of sentences.
     pool (Optional[str]): Unit that gets a vector: "sentence", "doc" or "span". Default: a token.
     only (Optional[str]): Tokens to use: "ents", "nouns" or labels, separated by commas. Default:
         all tokens.
@@ -211,8 +217,9 @@ class CorpusEmbedder:
         table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (a list
             of strings is a sentence) or `text` (for the pipeline). A null is an empty row.
         RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with more columns: `tokens`;
-            `vectors`, or `layer_0`, `layer_1` and so on (each a list of vectors); `scales` for
-            int8; `starts`, `ends` and `labels` with `pool` or `only`.
+            `vectors`, or with all layers `layer_0`, `layer_1` and so on (each a list of vectors);
+            for int8, `scales`, or `scales_0`, `scales_1` and so on; `starts`, `ends` and `labels`
+            with `pool` or `only`.
         RAISES (ValueError): The table has neither column, or the model cannot be read.
         """
         from .parquet import add_columns, table_entries
@@ -226,11 +233,11 @@ class CorpusEmbedder:
     def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
         """Embed entries in order. Only some thousand tokens are in memory at a time.
 
-        The same entries get the same vectors, bit for bit. Earlier calls do not matter.
+        Each call gives the same entries the same vectors, bit for bit.
 
         entries (Iterable[TextEntry]): The entries.
         YIELDS (Embedded): An entry with its vectors.
-        RAISES (ValueError): A number is too large for the type.
+        RAISES (ValueError): A vector contains a number that is too large for the dtype.
         """
         return self._group_embedder().embed(entries)
 
@@ -240,9 +247,9 @@ class CorpusEmbedder:
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
     def reader(self, *, keep_docs: bool = False) -> DocReader:
-        """Return the reader of text. All calls return the same object.
+        """Return the reader that converts text to entries. All calls return the same object.
 
-        keep_docs (bool): Whether each entry contains its Doc.
+        keep_docs (bool): Whether the entries contain their Docs from now on.
         """
         self._loaded.reader.keep_docs = keep_docs
         return self._loaded.reader
@@ -256,7 +263,7 @@ class CorpusEmbedder:
         return make_embedded(entry, self._loaded.choose(layers), self.dtype)
 
     def describe(self) -> dict[str, Any]:
-        """Return all settings that change the vectors, as JSON."""
+        """Return all settings that change the vectors, as a JSON object."""
         return dict(self._description)
 
     @property
@@ -290,7 +297,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        """Pipeline, layers and reader. Plain weights get a new pipeline with a sentencizer."""
+        """Loaded pipe, layers and reader. Weights without a pipeline get one with a sentencizer."""
         nlp = read_pipeline(self.model, self.lang or self._lang_of_weights())
         if self.lang not in (None, nlp.lang):
             raise ValueError(
@@ -330,7 +337,7 @@ class CorpusEmbedder:
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
-        """Embedder of all tables. It caches the context-free vectors of their words."""
+        """Embedder that all tables share, so that it caches their context-free vectors."""
         return self._group_embedder()
 
     def __getstate__(self) -> dict[str, Any]:

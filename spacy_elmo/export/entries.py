@@ -19,8 +19,8 @@ class TextEntry:
 
     text (str): The text.
     words (List[str]): The tokens.
-    segments (List[Segment]): The sequences that the language model reads.
-    doc (Optional[bytes]): The Doc, if the output contains Docs.
+    segments (List[Segment]): The sequences that the language model reads, such as sentences.
+    doc (Optional[bytes]): The bytes of the Doc, if the output contains Docs.
     selected (Optional[List[SelectedSpan]]): The tokens or spans that get a vector; None for every
         token.
     """
@@ -42,8 +42,8 @@ class Embedded:
     text (str): The text.
     words (List[str]): One string per vector: a token, a sentence mark, or the text of a span.
     vectors (numpy.ndarray): *Shape:* `(n_words, width)`, or `(L + 1, n_words, width)`
-    doc (Optional[bytes]): As in `TextEntry`.
-    beside (Dict[str, List]): Other columns by name, with one value per vector.
+    doc (Optional[bytes]): The bytes of the Doc, if the output contains Docs.
+    beside (Dict[str, List]): Other columns by name, such as "labels", with one value per vector.
     """
 
     text: str
@@ -57,12 +57,13 @@ class Embedded:
 class WriteOptions:
     """Options of an output format.
 
-    index (bool): Whether to write the texts: `sentence_to_index`, or a column of texts.
+    index (bool): Whether to write the texts: `sentence_to_index` in HDF5 and npz, the column `text`
+        in Parquet.
     sentence_keys (bool): Whether to name the HDF5 datasets by sentences instead of numbers, like
-        AllenNLP's `--use-sentence-keys`. The file then has no index. Repeated and empty sentences
-        are left out.
+        AllenNLP's `--use-sentence-keys`. The file then has no `sentence_to_index`. Repeated and
+        empty sentences are left out.
     empty (Embedded): Entry without tokens. It defines the columns of a table without rows.
-    first (int): Number of the file's first entry, above 0 in later shards.
+    first (int): Index of the file's first entry in the whole output; above 0 in later shards.
     """
 
     index: bool
@@ -73,7 +74,7 @@ class WriteOptions:
 
 @dataclass
 class EntryCounts:
-    """Numbers of entries, tokens and vectors.
+    """Counts of entries, tokens and vectors.
 
     entries (int): Number of sentences or Docs.
     tokens (int): Number of tokens.
@@ -128,7 +129,7 @@ def read_json(text: Optional[Any]) -> dict[str, Any]:
 def index_json(last: dict[str, int]) -> bytes:
     """Make AllenNLP's `sentence_to_index`, a JSON object with sorted keys.
 
-    last (Dict[str, int]): For each sentence (as a JSON string), the number of the last entry that
+    last (Dict[str, int]): For each sentence (as a JSON string), the index of the last entry that
         has this text.
     RETURNS (bytes): The JSON object.
     """

@@ -23,15 +23,17 @@ OLDEST = h5py.h5f.LIBVER_V18
 def write(
     path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
-    """Write a file with a dataset for each entry, named by its number, and `sentence_to_index`.
+    """Write an HDF5 file. Each entry is a dataset; its name is the entry's index, from 0.
 
-    Other columns, such as `scales`, become attributes of the dataset.
+    The dataset `sentence_to_index` contains the texts.
+
+    Other columns of an entry, such as `scales`, are attributes of its dataset.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run. They become an attribute of the file.
     options (WriteOptions): Options of the format.
-    RAISES (ValueError): A sentence cannot be the name of a dataset.
+    RAISES (ValueError): With `sentence_keys`: a sentence cannot be the name of a dataset.
     """
     index = options.index and not options.sentence_keys
     last: dict[str, int] = {}
@@ -84,7 +86,7 @@ def _write_array(file: h5py.File, name: str, array: np.ndarray) -> None:
 
 @cache
 def _layout(dtype: np.dtype) -> tuple[Any, Any]:
-    """Return the HDF5 type and properties of an array."""
+    """Return the HDF5 type and the creation properties of datasets of a NumPy dtype."""
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_obj_track_times(False)
     return h5py.h5t.py_create(dtype), properties

@@ -26,13 +26,12 @@ def find_inputs(
     """Find the files to read.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, or URLs that
-        `fsspec` can read.
+        `fsspec` can read. Parquet files need a path or glob that ends in `.parquet`.
     output (Union[str, Path]): The output. Files in it or in `OUTPUT.part` are not read.
     column (Optional[str]): Text column of `.tsv` files. `.tsv` files are read only if this is set.
-    RETURNS (List[InputPiece]): The files, without duplicates. Parquet files must be named by a
-        path or glob that ends in `.parquet`.
-    RAISES (ValueError): A file is missing or has an unknown format, or `column` is set without a
-        file that has columns.
+    RETURNS (List[InputPiece]): The files, without duplicates.
+    RAISES (ValueError): A file is missing or has an unknown format; a `.tsv` file is given without
+        `column`; or `column` is set, but no file has columns.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if column is None and (tables := [name for name in given if str(name).endswith(TSV)]):
@@ -88,7 +87,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
 
 
 def _is_hidden(path: str, given: str) -> bool:
-    """Check whether a path has a part that begins with a dot and is not in the given path."""
+    """Return whether a part of a path begins with a dot, and is not a part of `given`."""
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 

@@ -23,11 +23,11 @@ def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
     """Return the function that selects or mixes layers.
 
     name (str): "vector" (the pipe's `mix`), "all", "top", "average", the number of a layer,
-        or "mix:PIPE" (the mix that a component learned). If a component has several mixes,
-        "mix:PIPE:NUMBER", counted from 0.
+        or "mix:PIPE" (the mix that a component learned). If a component has several mixes:
+        "mix:PIPE:0", "mix:PIPE:1" and so on.
     nlp (Language): The pipeline.
-    RETURNS (Tuple[Callable, dict]): The function, and a description of the choice as JSON. The
-        function maps `(L + 1, n_tokens, 2P)` to the same shape or to `(n_tokens, 2P)`.
+    RETURNS (Tuple[Callable, dict]): The function, and a description of the choice as a JSON object.
+        The function maps `(L + 1, n_tokens, 2P)` to the same shape or to `(n_tokens, 2P)`.
     RAISES (ValueError): The name is unknown.
     """
     if name == "all":

@@ -17,9 +17,10 @@ IS_FOLDER = False
 def write(
     path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
-    """Write a file with an array for each entry, named by its number, and `sentence_to_index`.
+    """Write an npz file. Each entry is an array; its name is the entry's index, from 0.
 
-    Writing and reading keep a list of all arrays in memory: about 340 bytes per array.
+    The array `sentence_to_index` contains the texts. The zip archive's list of arrays is in memory
+    when the file is written or read: about 340 bytes per array.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.

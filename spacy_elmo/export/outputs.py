@@ -49,7 +49,7 @@ def check_room(output: Path, format: str, force: bool) -> None:
     output (Path): The output.
     format (str): Format of the output.
     force (bool): Whether an existing output of this command may be replaced.
-    RAISES (ValueError): Another file has this name.
+    RAISES (ValueError): A file or folder has this name, and may not be replaced.
     """
     if not output.exists():
         return

@@ -57,7 +57,7 @@ def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[Tex
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (a list of
         strings is a sentence) or `text` (for the pipeline). A null is an empty row.
     reader (DocReader): Converts text to entries.
-    first (int): Number of the first row, for error messages.
+    first (int): Index of the first row, for error messages.
     YIELDS (TextEntry): The entry of a row.
     RAISES (ValueError): The table has neither column, or a row has another type.
     """
@@ -159,8 +159,8 @@ def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
     Vectors are lists of variable length, because Spark does not support fixed-size lists.
 
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): The table.
-    rows (Sequence[Embedded]): The entries of its rows. For a table without rows, one entry without
-        tokens.
+    rows (Sequence[Embedded]): One entry per row. If the table has no rows: one entry without
+        tokens, for the types of the columns.
     RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the new columns.
     """
     import pyarrow as pa
@@ -175,7 +175,7 @@ def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
 def write(
     path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
-    """Write a file with a row for each entry.
+    """Write a Parquet file with a row for each entry.
 
     The columns are `index`, `text`, `tokens` and `vectors`: a list with one vector per token. With
     all layers, the columns `layer_0`, `layer_1` and so on replace `vectors`. Other columns with

@@ -52,9 +52,9 @@ class PartialOutput:
         self.whole = self.folder / JOINING / "whole"
 
     def check(self) -> None:
-        """Check that this version made the folder, if it exists.
+        """Check that the folder does not exist, or was made by this version of spacy-elmo.
 
-        RAISES (ValueError): Another program or an earlier version made the folder.
+        RAISES (ValueError): Another program or another version made the folder.
         """
         check_ours(self.folder)
         names = set(os.listdir(self.folder)) if self.folder.exists() else set()
@@ -66,7 +66,7 @@ class PartialOutput:
 
     @contextmanager
     def held(self, *, begin_again: bool) -> Iterator[None]:
-        """Make the folder, and lock it inside the context.
+        """Context manager: make the folder, and lock it until the end of the block.
 
         begin_again (bool): Whether to delete the content of an existing folder.
         RAISES (BlockingIOError): Another process has locked the folder.
@@ -83,9 +83,9 @@ class PartialOutput:
             yield
 
     def clear_whole(self) -> Path:
-        """Delete an output that was not joined completely. Check that the disk has room for it.
+        """Return the path at which the shards are joined. Delete an incomplete output there.
 
-        RETURNS (Path): The path to write the output to.
+        RETURNS (Path): The path. It does not exist.
         RAISES (OSError): The disk has no room for an output as large as the shards.
         """
         delete(self.whole)
@@ -103,7 +103,7 @@ class PartialOutput:
             publish(self.whole, self.output)
 
     def delete(self) -> None:
-        """Delete the folder. Also delete leftovers, if a process was killed during this."""
+        """Delete the folder, and the remains of an earlier deletion that was interrupted."""
         delete_ours(self.folder)
         sweep(self.folder.parent, self.folder.name)
 

@@ -30,16 +30,16 @@ class InputPiece:
     """Input file, or a planned part of it.
 
     source (str): Path or URL of the file.
-    input (int): Number of the file in the plan.
-    start (int): First byte of the part.
-    stop (Optional[int]): Byte after the last one; None for the whole file.
+    input (int): Index of the file in the list of input files.
+    start (int): Index of the part's first byte in the file.
+    stop (Optional[int]): Index after its last byte; None for the whole file.
     sha256 (Optional[str]): Checksum of the part.
     first_line (int): Number of the first line, from 1.
     entries (Optional[int]): Number of entries, if the plan knows it.
     column (Optional[str]): Number of the text column, if the line with the column names is in an
         earlier part.
-    row_groups (Optional[Tuple[int, int]]): First row group of the part of a Parquet file, and the
-        row group after the last one.
+    row_groups (Optional[Tuple[int, int]]): For a part of a Parquet file: index of its first row
+        group, and index after its last row group.
     unpacked (Optional[bool]): Whether `start` and `stop` are positions in the unpacked content of
         a `.gz` file.
     """
@@ -65,7 +65,7 @@ class InputPiece:
 
     @property
     def suffix(self) -> str:
-        """Suffix of the file name, or "" if the piece is read unpacked."""
+        """Suffix of the file name; "" if `open` returns the unpacked content of a `.gz` file."""
         return "" if self.unpacked else PurePosixPath(self.name).suffix
 
     def absolute(self) -> "InputPiece":
@@ -115,10 +115,10 @@ class InputPiece:
         return copy
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """Read a range of the file.
+        """Read a range of the file's bytes in blocks.
 
-        start (int): First byte.
-        stop (int): End of the range. A shorter file ends earlier.
+        start (int): Index of the first byte.
+        stop (int): Index after the last byte. If the file is shorter, read to its end.
         YIELDS (bytes): A block.
         RAISES (ValueError): The file cannot be read.
         """
@@ -137,7 +137,7 @@ class InputPiece:
                 start += len(block)
 
     def digest(self, start: int, stop: int) -> str:
-        """Compute the SHA-256 of the bytes from `start` to `stop`, exclusive."""
+        """Compute the SHA-256 of the file's bytes from `start` to `stop`, without `stop`."""
         digest = hashlib.sha256()
         for block in self.blocks(start, stop):
             digest.update(block)
@@ -167,7 +167,7 @@ class LocalFolder:
         return str(self.path)
 
     def names(self) -> set[str]:
-        """Return the names in the folder. If the folder does not exist, the set is empty.
+        """Return the names of the files and folders in it. Empty if the folder does not exist.
 
         RAISES (ValueError): The path is a file.
         """
@@ -188,9 +188,10 @@ class LocalFolder:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Write a file or folder inside the context. It appears when it is complete on the disk.
+        """Context manager: write a file or folder, which gets its name at the end of the block.
 
-        If two processes write the same name, the second result replaces the first.
+        So it is complete on the disk when it appears. If two processes write the same name, the
+        second result replaces the first.
 
         name (str): Name in the folder.
         YIELDS (Path): The path to write to.
@@ -206,7 +207,7 @@ class LocalFolder:
                 raise
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
-        """Check that a file or folder has not changed since it was written.
+        """Compare a file or folder with its sizes and checksums at the time it was written.
 
         name (str): Name in the folder.
         files (dict): The result of `describe_files` at that time.
@@ -217,7 +218,7 @@ class LocalFolder:
         return "the checksum is wrong: the file was changed or damaged"
 
     def delete(self, name: str) -> None:
-        """Delete a shard, a record, or leftovers of a killed writer."""
+        """Delete a shard, the record of a shard, or a temporary file of a killed process."""
         if not is_temporary(name):
             delete(self.path / name)
             return
@@ -242,9 +243,9 @@ class RemoteFolder:
         return self.url
 
     def names(self) -> set[str]:
-        """Return the names in the folder. If the folder does not exist, the set is empty.
+        """Return the names of the files in it. Empty if the folder does not exist.
 
-        RAISES (ValueError): The path is a file, or cannot be read.
+        RAISES (ValueError): The URL is a file, or cannot be read.
         """
         with reading(self.url):
             system, path = self._system()
@@ -272,7 +273,7 @@ class RemoteFolder:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Write a file inside the context. It appears when it is complete.
+        """Context manager: write a file, which appears in the folder at the end of the block.
 
         name (str): Name in the folder.
         YIELDS (Path): The path to write to.
@@ -284,7 +285,7 @@ class RemoteFolder:
                 self._put(Path(place, name), name)
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
-        """Check that the size of a file has not changed since it was written.
+        """Compare the size of a file with its size at the time it was written.
 
         Checksums are not compared, because that would download the whole file.
 
@@ -298,7 +299,7 @@ class RemoteFolder:
         return None if size == expected else f"it has {size:,} bytes, not {expected:,}"
 
     def delete(self, name: str) -> None:
-        """Delete a shard, a record, or leftovers of a killed writer, if they exist."""
+        """Delete a shard, a record or a temporary file, if it exists."""
         url = f"{self.url.rstrip('/')}/{name}"
         with named_access(url, "deleted"), suppress(FileNotFoundError):
             system, path = self._system()
@@ -337,9 +338,11 @@ def open_folder(given: Union[str, Path]) -> Folder:
 
 
 def describe_files(path: Path) -> dict[str, Any]:
-    """Return size and SHA-256 of each file in a folder, by its path in the folder.
+    """Return size and SHA-256 of a file, or of each file in a folder.
 
-    If `path` is a file, its key is ".".
+    path (Path): The file or folder.
+    RETURNS (dict): The values "size" and "sha256", by the file's path in the folder. If `path` is
+        a file, the key is ".".
     """
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {

@@ -45,17 +45,17 @@ def make_plan(
 ) -> Plan:
     """Cut the input into shards of about the same number of bytes.
 
-    Text is cut at the ends of lines, sentences of several lines at empty lines, and Parquet
-    between row groups. `.spacy` files are not cut. The same input gives the same plan. The input
-    is read once.
+    Files with one sentence per line are cut at the ends of lines. CoNLL files and running text are
+    cut at empty lines, and Parquet files between row groups. `.spacy` files are not cut. The same
+    input gives the same plan. The input is read once.
 
     sources (Sequence[InputPiece]): The whole files. If they have checksums, the content must
         match.
-    n_shards (Optional[int]): Maximum number of shards. If it is set, packed files are not cut.
+    n_shards (Optional[int]): Maximum number of shards. If it is set, `.gz` files are not cut.
         Default: shards of `SHARD_SIZE` bytes.
     tokenize (bool): Whether text files contain running text.
     column (Optional[str]): Column of `.tsv` files.
-    RETURNS (List[List[InputPiece]]): The parts of files of each shard.
+    RETURNS (List[List[InputPiece]]): For each shard, the files and parts of files that it reads.
     RAISES (ValueError): A file cannot be read, or is empty.
     """
     sizes = [source.size() for source in sources]
@@ -94,7 +94,7 @@ def make_plan(
 
 
 class _LineCutter:
-    """Cutter for files of lines. It counts the entries if each line is an entry."""
+    """Cutter of a text file into parts. If each line is an entry, it also counts the entries."""
 
     cuts_packed = False  # Whether to cut `.gz` files by their unpacked content.
 
@@ -115,9 +115,9 @@ class _LineCutter:
         """Cut the file into parts, and yield them in order.
 
         size (int): Size of the file in bytes.
-        shard_at (Callable[[int], int]): Returns the number of the shard for a position in the file.
+        shard_at (Callable[[int], int]): Returns the index of the shard for a position in the file.
         chunk_size (int): Number of bytes to read at a time. Cuts are only between chunks.
-        progress (Callable[[int], object]): Gets the number of bytes of each chunk.
+        progress (Callable[[int], object]): Called with the number of bytes of each chunk.
         """
         chunks = ChunkReader([self.source], chunk_size, [self.by_paragraph])
         is_packed = self.source.suffix == ".gz" and not self.cuts_packed
@@ -156,14 +156,14 @@ class _LineCutter:
         """Return whether the file can be cut after a chunk.
 
         end (bytes): The last three bytes of the chunk.
-        n_bytes (int): Number of bytes since the last place where it could be cut.
+        n_bytes (int): Number of bytes since the last place where a cut was possible.
         """
         if not self.by_paragraph or end.endswith((b"\n\n", b"\n\r\n")):
             return end.endswith(b"\n")
         return self.max_uncut is not None and n_bytes > self.max_uncut and end.endswith(b"\n")
 
     def _count(self, part: InputPiece, chunk: Chunk, place: Optional[str]) -> Optional[int]:
-        """Return the number of entries in a part, plus those in a chunk; None if not known."""
+        """Return the number of entries in a part and the next chunk together; None if unknown."""
         if self.by_paragraph or part.entries is None:
             return None
         n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines_of(chunk))

@@ -48,7 +48,8 @@ class SpanSelector(NamedTuple):
     def check(self) -> None:
         """Check the settings.
 
-        RAISES (ValueError): `pool` is unknown, or `pool` is "span" and `only` names no spans.
+        RAISES (ValueError): `pool` is unknown, `pool` is "span" without `only`, or a label in
+            `only` is empty.
         """
         if self.pool not in (None, *POOLS):
             raise ValueError(f"`pool` must be one of {', '.join(POOLS)}, got '{self.pool}'")

@@ -82,7 +82,7 @@ RECORD = Schema(
 
 @dataclass(frozen=True)
 class ShardFolder:
-    """Shards and their plan.
+    """Folder of shards with its plan. It names, checks and counts the shards.
 
     folder (Folder): The folder.
     suffix (str): Suffix of the shards' names.
@@ -100,14 +100,14 @@ class ShardFolder:
         return f"part-{number:05}-of-{len(self.plan):05}{self.suffix}"
 
     def firsts(self) -> Optional[list[int]]:
-        """Return the number of the first entry of each shard; None if the plan has no counts."""
+        """Return the index of each shard's first entry in the whole output; None if unknown."""
         counts = [[piece.entries for piece in shard] for shard in self.plan]
         if any(None in shard for shard in counts):
             return None
         return list(accumulate((sum(map(int, shard)) for shard in counts), initial=0))  # type: ignore[arg-type]
 
     def sweep(self) -> None:
-        """Delete temporary files of killed processes whose shards are now complete."""
+        """Delete the temporary files of killed processes, if their shards are complete now."""
         names = self.folder.names()
         for name in filter(is_temporary, names):
             shard = name.lstrip("._")[: len(self.name(0))]
@@ -169,9 +169,9 @@ def open_shards(
 
     folder (Folder): The folder.
     suffix (str): Suffix of the shards' names.
-    settings (dict): All settings that change the shards, as JSON.
+    settings (dict): All settings that change the shards, as a JSON object.
     sources (Sequence[InputPiece]): The whole input files.
-    make_plan (Callable[[], Plan]): Cuts the input.
+    make_plan (Callable[[], Plan]): Returns a new plan; called if the folder is empty.
     RETURNS (ShardFolder): The folder.
     RAISES (ValueError): The folder contains other files, or was started with other settings or
         input.
@@ -228,10 +228,11 @@ def check_settings(folder: object, known: dict[str, Any], settings: dict[str, An
 
 
 def clear(folder: Folder) -> None:
-    """Delete all shards of a folder. The manifest is deleted last.
+    """Delete all shards and records of a folder, and its manifest last.
 
     folder (Folder): The folder.
-    RAISES (ValueError): The folder contains files that `embed` does not write. Nothing is deleted.
+    RAISES (ValueError): The folder contains files that `embed` does not write. Then nothing is
+        deleted.
     """
     names = folder.names() if _is_begun(folder) else set()
     for name in names:
@@ -246,7 +247,7 @@ def clear(folder: Folder) -> None:
 
 
 def _is_begun(folder: Folder) -> bool:
-    """Return whether the manifest exists. Raise an error if there are only other files."""
+    """Return whether the manifest exists. Raise an error if other files exist without it."""
     names = {name for name in folder.names() if not is_temporary(name)}
     if names and MANIFEST not in names:
         raise ValueError(f"{folder} contains files that are not shards. Choose another output.")
@@ -258,7 +259,7 @@ def _to_json(piece: InputPiece) -> dict[str, Any]:
 
 
 def _from_json(about: dict[str, Any], sources: Sequence[InputPiece]) -> InputPiece:
-    """Make an InputPiece from JSON in the manifest. Take its path from `sources`: it may change."""
+    """Make an InputPiece from the manifest. Its path is from `sources`, as files may have moved."""
     if "row_groups" in about:
         about = {**about, "row_groups": tuple(about["row_groups"])}
     return InputPiece(source=sources[about["input"]].source, **about)

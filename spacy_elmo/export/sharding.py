@@ -99,8 +99,8 @@ def embed_corpus(
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
     sentence_keys (bool): Whether to name the datasets of an HDF5 file by sentences instead of
         numbers.
-    resume (bool): Whether to resume an unfinished output even with `force`, and to accept a
-        finished output.
+    resume (bool): Whether `force` keeps an unfinished output to resume it. If the output is
+        finished, nothing is done.
     force (bool): Whether to replace an existing output, and to delete an unfinished one.
     options: Other arguments of `CorpusEmbedder`.
     RETURNS (EntryCounts): Counts of the file. For shards, counts of the shards that this call
@@ -154,7 +154,7 @@ def embed_corpus(
 class _Run:
     """One call of `embed_corpus`.
 
-    call (Callable): Calls a function on each task: here, in several processes, or with Ray.
+    call (Callable): Calls a function on each task: in this process, in several, or with Ray.
     """
 
     job: _Job
@@ -167,7 +167,7 @@ class _Run:
         n_shards: int,
         worker: Optional[str],
     ) -> tuple[EntryCounts, bool]:
-        """Make the shards of this call. Return their counts, and whether these are all shards."""
+        """Make this call's missing shards. Return their counts, and whether these are all."""
         job = self.job
         settings = {
             **job.embedder.describe(),
@@ -260,7 +260,7 @@ class _Run:
     def _make_shards(
         self, shards: ShardFolder, settings: dict[str, Any], numbers: range
     ) -> Iterator[tuple[str, Made]]:
-        """Make the missing shards. Yield the name and the counts, or an error message, of each."""
+        """Make the missing shards. Yield each one's name, and its counts or an error message."""
         done, firsts, tasks = shards.folder.names(), shards.firsts(), []
         shared = self.job, shards.folder, shards.checksum, settings
         for number in numbers:
@@ -301,7 +301,7 @@ def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[st
 
 
 def _find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
-    """Return the name and the problem of each damaged shard. Shards may be missing."""
+    """Return the problem of each damaged shard, by the shard's name. Skip missing shards."""
     done = shards.folder.names() & {shards.name(number) for number in numbers}
     problems = {name: shards.find_problem(name) for name in sorted(done)}
     return {name: problem for name, problem in problems.items() if problem}
@@ -321,7 +321,7 @@ def _make_shard(
     plan (str): Checksum of the manifest.
     name (str): Name of the shard.
     pieces (Sequence[InputPiece]): Its input.
-    first (Optional[int]): Number of its first entry, if known.
+    first (Optional[int]): Index of its first entry in the whole output, if known.
     """
     embedder, counts = job.embedder, EntryCounts()
     if job.n_threads is not None:
@@ -354,14 +354,14 @@ def _make_shard(
 
 @lru_cache(maxsize=1)
 def _loaded_once(embedder: CorpusEmbedder) -> CorpusEmbedder:
-    """Return the first of several equal embedders. Only this one loads the model."""
+    """Return the first of equal embedders, so that a process loads their model only once."""
     return embedder
 
 
 def _caller(
     workers: Union[int, str], address: Optional[str], gpus_per_worker: float
 ) -> Callable[..., Iterator[tuple[str, Made]]]:
-    """Return a function that calls another function on each task, in processes or with Ray."""
+    """Return the function that runs the tasks: `map_in_order` or `map_with_ray`."""
     if workers == "ray":
         return partial(map_with_ray, address=address, gpus_per_worker=gpus_per_worker)
     if address is not None or gpus_per_worker:

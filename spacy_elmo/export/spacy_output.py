@@ -54,7 +54,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def is_foreign(path: Path) -> bool:
-    """Check whether a folder contains files that `write` does not write."""
+    """Return whether a folder contains files that `write` does not write."""
     names = {found.name for found in path.iterdir()}
     is_ours = read_settings(path).get("format") == "spacy"
     return bool(names) and not (is_ours and all(map(_NAMES.fullmatch, names)))

@@ -25,7 +25,7 @@ def chunks_of(file: InputPiece, *, by_paragraph: bool) -> Iterator[Chunk]:
     """Read a text file or a `.gz` file in chunks of whole lines.
 
     file (InputPiece): The file, or a part of it.
-    by_paragraph (bool): Whether to cut at empty lines if possible.
+    by_paragraph (bool): Whether a chunk ends at an empty line, if it contains one.
     YIELDS (Chunk): Some lines.
     RAISES (ValueError): The file is empty, or cannot be read to its end.
     """
@@ -56,11 +56,12 @@ def decode(file: InputPiece, number: int, line: bytes) -> str:
 def read_text(file: InputPiece, reader: Optional[DocReader]) -> Iterator[TextEntry]:
     """Read a text file.
 
-    A line is an entry, with tokens separated by spaces. Empty lines are entries, too, so an entry
-    has the number of its line. In running text, an entry is a sentence.
+    Without a reader, each line is an entry, with tokens separated by spaces. Empty lines are
+    entries, too, so entries have the numbers of their lines. With a reader, the file contains
+    running text, and each sentence is an entry.
 
     file (InputPiece): The file, or a part of it.
-    reader (Optional[DocReader]): Splits running text. None: the lines are split at spaces.
+    reader (Optional[DocReader]): Splits running text into sentences and tokens.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The file cannot be read.
     """
@@ -113,14 +114,13 @@ def read_tsv(
 ) -> Iterator[TextEntry]:
     """Read a column of a tab-separated file. Quotes are plain characters.
 
-    A row is an entry, even if its text is empty. The text has tokens separated by spaces, or is
-    running text.
+    A row is an entry, even if its text is empty.
 
     file (InputPiece): The file, or a part of it.
     column (str): Name of the column in the first line, or number of the column, from 1. With a
         number, the first line is an entry, too.
     reader (DocReader): Converts text to entries.
-    tokenize (bool): Whether the column contains running text.
+    tokenize (bool): Whether the column contains running text. Otherwise spaces separate tokens.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The column is missing, or the file cannot be read.
     """
@@ -168,8 +168,8 @@ def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
 def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
     """Read a CoNLL-U file (universaldependencies.org/format.html).
 
-    The tokens are the words, which have a number as id. Multiword tokens and empty nodes are left
-    out.
+    The tokens of a sentence are its lines with a whole number as id. Multiword tokens and empty
+    nodes are left out.
 
     file (InputPiece): The file, or a part of it.
     YIELDS (TextEntry): A sentence.

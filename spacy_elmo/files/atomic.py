@@ -31,14 +31,13 @@ def atomic_write(path: Path, content: Union[str, bytes]) -> None:
 
 @contextmanager
 def atomic_stream(path: Path) -> Iterator[BinaryIO]:
-    """Write a file piece by piece. If writing fails, an existing file stays unchanged.
+    """Context manager: write a file piece by piece. If this fails, an existing file is unchanged.
 
-    The file gets its name at the end of the `with` block, when it is complete on the disk. Several
+    The file gets its name at the end of the block, when it is complete on the disk. Several
     processes may write the same file.
 
-    path (Path): The file. Missing folders are created. Symbolic links are followed. Devices and
-        FIFOs are written directly.
-    YIELDS (BinaryIO): A temporary file.
+    path (Path): The file. Missing folders are created. Symbolic links are followed.
+    YIELDS (BinaryIO): A temporary file. If `path` is a device or FIFO: the path itself, open.
     """
     path = followed(path)
     if is_stream(path):
@@ -56,9 +55,9 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Write a folder. At the end of the `with` block, it replaces an earlier folder.
+    """Context manager: write a folder. At the end of the block, it replaces an earlier folder.
 
-    If writing fails, the earlier folder stays unchanged.
+    If the block fails, the earlier folder stays unchanged.
 
     folder (Path): The folder. A symbolic link is followed.
     YIELDS (Path): Path of a temporary folder. The caller must create it.
@@ -77,8 +76,8 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
 
     whole (Path): The complete folder.
     folder (Path): The final name.
-    place (Path): A folder with the marker, see `unfinished`. The earlier folder is moved there, and
-        is deleted together with `place`.
+    place (Path): A folder for unfinished output (see `unfinished`). The earlier folder is moved
+        into it, and is deleted together with it.
     """
     try:
         if folder.exists():
@@ -92,11 +91,11 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
 
 
 def publish(whole: Path, path: Path) -> None:
-    """Rename a complete file to its final name.
+    """Rename a complete file to its final name, and replace an existing file.
 
     whole (Path): The complete file.
-    path (Path): The final name. An existing file is replaced. Devices and FIFOs are written
-        directly.
+    path (Path): The final name. If it is a device or FIFO, or on another disk, the content of
+        `whole` is copied instead.
     """
     path = followed(path)
     if is_stream(path) or whole.stat().st_dev != path.parent.stat().st_dev:
@@ -121,7 +120,7 @@ def put_on_disk(path: Path) -> None:
 
 @contextmanager
 def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Lock a file during a `with` block. The system releases the lock if the process dies.
+    """Context manager: lock a file. The system releases the lock if the process dies.
 
     path (Path): The lock file.
     wait (bool): Whether to wait for a process that has the lock.

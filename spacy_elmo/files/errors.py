@@ -14,10 +14,10 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
-    """Turn errors of a `with` block into a ValueError that names a file.
+    """Context manager: errors of the block become a ValueError that names a file.
 
     source (object): The file, or another beginning of the message: "SOURCE: ERROR".
-    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): Types of the errors to turn.
+    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): Types of these errors.
     RAISES (ValueError): The block raised one of these errors.
     """
     try:
@@ -30,7 +30,7 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
 
 @contextmanager
 def by_its_name(path: Path) -> Iterator[None]:
-    """Replace the name of a temporary file in errors of a `with` block by the output's name.
+    """Context manager: errors of the block name the output, not its temporary file.
 
     path (Path): The output.
     RAISES (OSError): The folder is missing or read-only, or the disk is full.
@@ -57,7 +57,7 @@ def bounded(error: object) -> str:
 
 @contextmanager
 def full_disk(output: Union[str, Path], advice: str = "run again: it resumes") -> Iterator[None]:
-    """Replace the error of a full disk in a `with` block by an error that says what to do.
+    """Context manager: if the disk is full, the block's error says what to do.
 
     PyTorch raises its own error instead of the system's error. The system's error can be found
     only if PyTorch writes to an open file.

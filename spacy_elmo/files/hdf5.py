@@ -17,7 +17,7 @@ import h5py
 def guarded_hdf5(
     path: Path, oldest: int = h5py.h5f.LIBVER_EARLIEST
 ) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
-    """Create an HDF5 file that libraries since 2008 can read.
+    """Context manager: create an HDF5 file that HDF5 libraries since 2008 can read.
 
     The file has no timestamps, so equal content gives equal bytes.
 

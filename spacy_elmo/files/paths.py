@@ -50,7 +50,7 @@ def followed(path: Path) -> Path:
 
 
 def is_stream(path: Path) -> bool:
-    """Check whether an output must be written directly instead of replaced.
+    """Return whether an output must be written directly, not renamed from a temporary file.
 
     This is true for devices, FIFOs, and files that this process has open.
     """
@@ -66,7 +66,7 @@ def is_stream(path: Path) -> bool:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[BinaryIO]:
-    """Open a device, a FIFO or an open file for writing, without truncating it.
+    """Context manager: open a device, a FIFO or an open file for writing. Do not truncate it.
 
     path (Path): A path for which `is_stream` is true.
     YIELDS (BinaryIO): The file. Some files cannot seek.

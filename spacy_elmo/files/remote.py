@@ -21,7 +21,7 @@ def reading(source: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def named_access(source: str, done: str) -> Iterator[None]:
-    """Turn all errors of a `with` block that uses a file system into a ValueError.
+    """Context manager: all errors of the block, which uses a file system, become a ValueError.
 
     source (str): Path or URL, which the message names.
     done (str): The operation of the block: "read", "written" or "deleted".

@@ -19,7 +19,9 @@ Positive = Annotated[int, Field(strict=True, ge=1)]
 
 
 class Schema:
-    """Keys and types of a JSON object. Other keys are ignored.
+    """Parser of JSON objects that checks the keys and the types of their values.
+
+    Other keys are ignored.
 
     fields (Mapping[str, Any]): The type of each key. It can be `NotRequired`.
     example (str): An example for error messages, or "".
@@ -85,7 +87,7 @@ def records(fields: Mapping[str, Any]) -> Any:
 def seal(content: dict[str, Any]) -> dict[str, Any]:
     """Add a checksum to an object.
 
-    content (dict): The object, as JSON.
+    content (dict): A JSON object.
     RETURNS (dict): A copy with the key `checksum`.
     """
     return {**content, CHECKSUM: _digest(content)}

@@ -38,10 +38,10 @@ _MAX_NAME = 200  # Maximum bytes of NAME. File systems allow 255 bytes.
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make a folder for unfinished output, and delete it at the end of the `with` block.
+    """Context manager: make a folder for unfinished output, and delete it after the block.
 
     path (Path): The output.
-    YIELDS (Path): The folder. It contains only the marker.
+    YIELDS (Path): The folder. It contains only the marker file.
     """
     path = followed(path)
     parent = Path(tempfile.gettempdir()) if is_stream(path) else path.parent
@@ -86,7 +86,7 @@ def temporary_name(name: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Check whether a name has the form of `temporary_name`."""
+    """Return whether a name has the form of `temporary_name`."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -108,10 +108,10 @@ def sweep(folder: Path, name: str = "") -> None:
 
 
 def make_ours(folder: Path) -> None:
-    """Make a resumable folder. It contains the marker from the moment it appears.
+    """Make a resumable folder. It contains the marker file from the moment it appears.
 
     folder (Path): The folder. A folder that an earlier call made is kept.
-    RAISES (ValueError): A file or folder without the marker has this name.
+    RAISES (ValueError): A file, or a folder without the marker file, has this name.
     """
     check_ours(folder)
     if is_ours(folder):
@@ -128,7 +128,7 @@ def make_ours(folder: Path) -> None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Check whether a folder has the marker. A link to such a folder does not count."""
+    """Return whether a folder contains the marker file. A link to such a folder does not count."""
     try:
         return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG(
             (folder / MARKER).lstat().st_mode
@@ -138,10 +138,10 @@ def is_ours(folder: Path) -> bool:
 
 
 def check_ours(folder: Path) -> None:
-    """Raise a ValueError if a path exists and is not a folder with the marker.
+    """Check that a path does not exist, or is a folder with the marker file.
 
     folder (Path): The path.
-    RAISES (ValueError): A file or folder without the marker has this name.
+    RAISES (ValueError): A file, or a folder without the marker file, has this name.
     """
     if os.path.lexists(folder) and not is_ours(folder):
         raise ValueError(
@@ -151,9 +151,9 @@ def check_ours(folder: Path) -> None:
 
 
 def delete_ours(folder: Path) -> None:
-    """Delete a folder if it contains the marker.
+    """Delete a folder if it contains the marker file.
 
-    If this is interrupted, the name is free or the folder is unchanged.
+    If this is interrupted, the folder is either unchanged, or no longer has its name.
 
     folder (Path): The folder. An earlier output in `PREVIOUS` gets its name back if the name is
         free.

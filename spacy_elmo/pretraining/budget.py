@@ -65,12 +65,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a model, what they require, and the settings that fit them.
+    """Sizes of a model, the time and text that it needs, and the settings that fit it.
 
-    lstm_dim, projection_dim, filters, n_highway: See `BiLMConfig`.
+    lstm_dim, projection_dim, filters, n_highway: Sizes with the same names in `BiLMConfig`.
     work (float): Minimum budget in core-minutes.
     n_tokens (int): Minimum number of tokens of text. With fewer, the model memorizes the text.
-    n_negatives (int): See `TrainingSettings`.
+    n_negatives (int): Number of words that the sampled softmax draws in a step.
     learn_rate (float): Adam's learning rate; lower for wider layers.
     max_size (int): Maximum number of words in the vocabulary.
     """
@@ -87,7 +87,7 @@ class Sizes:
 
     @property
     def lstm_weights(self) -> int:
-        """Number of LSTM weights (two layers, two directions). They need most of the time."""
+        """Number of LSTM weights (two layers, two directions). They decide the time of a step."""
         return 36 * self.lstm_dim * self.projection_dim
 
 
@@ -210,7 +210,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
 
 
 def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
-    """Return the largest sizes for which the budget and the text are enough."""
+    """Return the largest sizes in `LADDER` for which both the budget and the text are enough."""
     # Without the factor, rounding could make 24 hours less than a day.
     work = budget.work * (1 + 1e-9)
     return [sizes for sizes in LADDER if work >= sizes.work and n_tokens >= sizes.n_tokens][-1]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def seconds_waited() -> float:
-    """Return how long this thread waited for a processor, which other threads used.
+    """Return how long this thread was ready to run, but waited because no processor was free.
 
     RETURNS (float): Seconds of waiting since the thread began. 0 on systems other than Linux, where
         this is not known.
@@ -21,7 +21,7 @@ def seconds_waited() -> float:
 class Clock:
     """Clock of a run. In a resumed run it continues from the earlier time.
 
-    elapsed (float): Seconds so far.
+    elapsed (float): Seconds of the run before the clock starts; 0 in a new run.
     waited (float): Part of these seconds in which the run waited for a processor.
     """
 
@@ -38,7 +38,7 @@ class Clock:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause the clock in a `with` block."""
+        """Context manager: do not count the time of the block."""
         elapsed, waited = self.read()
         yield
         self._set(elapsed, waited)

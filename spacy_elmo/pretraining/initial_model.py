@@ -71,7 +71,7 @@ def checksum_of(init: Optional[str]) -> Optional[str]:
 
 
 def share_table(model: LanguageModel) -> None:
-    """Make a model of words use one table for reading and predicting words.
+    """Make the word vectors and the softmax of a model share one table.
 
     bilm-tf's option `share_embedding_softmax` does the same.
 
@@ -92,7 +92,7 @@ def share_table(model: LanguageModel) -> None:
 
 
 def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
-    """Check that a model reads and predicts words by equal tables, so that one table can do both.
+    """Check that a model's word vectors equal its softmax weights, so that one table can be both.
 
     RAISES (ValueError): The tables differ.
     """
@@ -159,7 +159,7 @@ def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
 def _copy_known_words(
     known: tuple[Softmax, Vocabulary], softmax: Softmax, vocabulary: Vocabulary
 ) -> None:
-    """Copy the weights of words in both vocabularies from the old to the new softmax."""
+    """Copy to the new softmax the weights of all words that both vocabularies contain."""
     old, old_vocabulary = known
     if not isinstance(old, LanguageModelSoftmax) or not isinstance(softmax, LanguageModelSoftmax):
         return
@@ -170,12 +170,12 @@ def _copy_known_words(
 
 
 def product_dtype(precision: str, device: torch.device) -> Optional[torch.dtype]:
-    """Choose the number type of matrix products in training.
+    """Choose the dtype of matrix products in training.
 
     precision (str): "float32", "bf16" or "auto". "auto" is bf16 if the processor or the GPU has
         instructions for it, and otherwise float32.
     device (torch.device): Device of the training.
-    RETURNS (Optional[torch.dtype]): The type; None for the type of the weights.
+    RETURNS (Optional[torch.dtype]): The dtype; None for the dtype of the weights.
     """
     enabled = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
     return torch.bfloat16 if enabled else None

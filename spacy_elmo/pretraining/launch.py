@@ -15,7 +15,7 @@ SECONDS_TO_STOP = "600"  # Seconds for the last step and checkpoint. PyTorch's 3
 def choose_gpus(text: str) -> list[str]:
     """Convert ids of GPUs to values for CUDA_VISIBLE_DEVICES.
 
-    text (str): Ids such as "0,1,2,3". They count the GPUs that CUDA_VISIBLE_DEVICES leaves visible.
+    text (str): Ids such as "0,1,2,3". If CUDA_VISIBLE_DEVICES is set, 0 is the first GPU in it.
     RETURNS (List[str]): One value for each GPU.
     RAISES (ValueError): The text does not consist of different ids, or PyTorch does not see a GPU.
     """

@@ -44,8 +44,8 @@ class Muon(torch.optim.Optimizer):
     lr (float): The learning rate.
     weight_decay (float): Factor `decay` in the formula. Decay limits the size of the weights, so
         that updates at a constant rate stay large in relation to them.
-    product_dtype (Optional[torch.dtype]): Type of the products in the Newton-Schulz steps.
-        Default: the type of the weights. Momentum and updates always have the type of the weights.
+    product_dtype (Optional[torch.dtype]): Dtype of the products in the Newton-Schulz steps.
+        Default: the dtype of the weights, which momentum and updates always have.
     """
 
     def __init__(
@@ -107,9 +107,9 @@ def orthogonalized(matrices: Tensor, product_dtype: Optional[torch.dtype] = None
     A step is X = a X + (b A + c A^2) X with A = X X^T.
 
     matrices (Tensor): *Shape:* `(n, rows, columns)`. `rows` must not be more than `columns`.
-    product_dtype (Optional[torch.dtype]): Type of the products. Default: the type of `matrices`.
-    RETURNS (Tensor): Matrices with the same singular vectors, shape and type. Their singular values
-        are between about 0.7 and 1.2, except values that were very small.
+    product_dtype (Optional[torch.dtype]): Dtype of the products. Default: the dtype of `matrices`.
+    RETURNS (Tensor): Matrices with the same singular vectors, shape and dtype. Their singular
+        values are between about 0.7 and 1.2, except values that were very small.
     """
     scaled = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)
     _, rows, columns = matrices.shape

@@ -11,10 +11,12 @@ MIN_LENGTH = 3  # After one edit, a shorter word is too often another word.
 
 
 class NoisyTypes(Sequence[str]):
-    """Sequence of the token types of a corpus and the misspelled words of one window.
+    """Sequence of all distinct tokens of a corpus, followed by misspelled words.
 
-    types (Sequence[str]): Strings of the corpus's token types.
-    misspelled (List[str]): The misspelled words. Their ids come after the ids of the types.
+    The index of a string is its id in a window.
+
+    types (Sequence[str]): The distinct tokens of the corpus.
+    misspelled (List[str]): The misspelled words of one window.
     """
 
     def __init__(self, types: Sequence[str], misspelled: list[str]):
@@ -37,10 +39,11 @@ def misspell_inputs(
     all misspelled occurrences of a word have the same misspelling, so that it is encoded only once.
 
     window (Window): The window.
-    types (Sequence[str]): Strings of the corpus's token types.
-    share (float): Share of the words with three or more letters to misspell, 0 to 1.
+    types (Sequence[str]): The distinct tokens of the corpus; the ids in the window are indices.
+    share (float): Probability to misspell a word of three or more letters, 0 to 1.
     rng (numpy.random.Generator): Source of the choices.
-    RETURNS (Tuple[Window, Sequence[str]]): The window, and the types with the misspelled words.
+    RETURNS (Tuple[Window, Sequence[str]]): The window with ids of misspelled words, and the strings
+        of all ids: `types`, followed by the misspelled words.
     """
     chosen = (rng.random(window.inputs.shape) < share) & (window.inputs > END_ID)
     ids, inverse = np.unique(window.inputs[chosen], return_inverse=True)

@@ -22,7 +22,8 @@ class Optimizers:
 
     settings (TrainingSettings): The settings.
     model (LanguageModel): The model to train.
-    product_dtype (Optional[torch.dtype]): Type of Muon's matrix products; default: the weights'.
+    product_dtype (Optional[torch.dtype]): Dtype of Muon's matrix products. Default: the dtype of
+        the weights.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Optimizers:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
 
     def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """Return the gradients of the biLM, and then those of `softmax_gradients`."""
+        """Return the gradients of the biLM, followed by the gradients of the softmax."""
         of_bilm = [weight.grad for weight in self.bilm_weights if weight.grad is not None]
         return [*of_bilm, *self.softmax_gradients(rows)]
 
@@ -59,8 +60,8 @@ class Optimizers:
         Clusters of an adaptive softmax that have no target get zeros, so that all processes have
         the same number of gradients.
 
-        rows (Optional[SoftmaxRows]): Rows with the gradients; None for an adaptive softmax, which
-            has the gradients in its weights.
+        rows (Optional[SoftmaxRows]): The rows that this step trains, with their gradients. None for
+            an adaptive softmax: its weights have the gradients.
         """
         weights = list(self.softmax.parameters()) if rows is None else [rows.weight, rows.bias]
         for weight in weights:
@@ -69,7 +70,7 @@ class Optimizers:
         return [weight.grad for weight in weights if weight.grad is not None]
 
     def clip(self, rows: Optional[SoftmaxRows]) -> Tensor:
-        """Scale down all gradients if their common norm is above `grad_clip`.
+        """Scale down all gradients if the norm of all of them together is above `grad_clip`.
 
         If the biLM and the softmax share a table, this first adds the gradients of the softmax rows
         to the gradient of the table.
@@ -91,7 +92,8 @@ class Optimizers:
         """Update the weights, and delete the gradients.
 
         learn_rate (float): The learning rate. Muon's learning rate changes in proportion.
-        rows (Optional[SoftmaxRows]): See `softmax_gradients`.
+        rows (Optional[SoftmaxRows]): The softmax rows of this step, with their gradients. None for
+            an adaptive softmax.
         """
         if rows is not None:
             parts = {"weight": rows.weight, "bias": rows.bias}

@@ -269,7 +269,7 @@ class Reporter:
 
 
 def is_metrics(path: Path) -> bool:
-    """Check whether a file contains metrics of a run. Its last line may be incomplete."""
+    """Return whether a file contains metrics of a run. Its last line may be incomplete."""
     if not path.is_file():
         return False
     lines = path.read_text("utf8", "replace").splitlines()
@@ -277,7 +277,7 @@ def is_metrics(path: Path) -> bool:
 
 
 def _is_busy() -> bool:
-    """Check whether other programs use cores that this process could use."""
+    """Return whether other programs use cores that this process could use."""
     if torch.get_num_threads() < 2 or not hasattr(os, "getloadavg"):
         return False
     return os.getloadavg()[0] > (os.cpu_count() or 1) - torch.get_num_threads() + 0.7
@@ -307,5 +307,5 @@ def _step_of(line: str) -> float:
 
 
 def _names(inputs: Inputs) -> Inputs:
-    """Return paths without their folders: the names are published with the model."""
+    """Return file names without folders, because they are published with the model."""
     return Path(inputs).name if isinstance(inputs, str) else [Path(name).name for name in inputs]

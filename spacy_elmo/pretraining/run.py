@@ -115,7 +115,7 @@ def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) ->
 
 
 def _is_restarted(processes: Processes) -> bool:
-    """Check whether `torchrun` has restarted the processes after a failure.
+    """Return whether `torchrun` has restarted the processes after a failure.
 
     All processes get the same answer. Only the machine with the failure counts restarts, so the
     processes exchange the count.
@@ -124,7 +124,8 @@ def _is_restarted(processes: Processes) -> bool:
 
 
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
-    for inputs in (config.corpus.train, config.corpus.dev):  # before anything is deleted
+    # Check the texts before anything is deleted.
+    for inputs in (config.corpus.train, config.corpus.dev):
         prepared = _prepared(inputs)
         if prepared is None:
             find_files(inputs)
@@ -234,9 +235,10 @@ def keep_freed_memory() -> bool:
 
 
 def is_this_machine(budget: Budget) -> bool:
-    """Check whether this machine can run a budget in one process.
+    """Return whether this machine can run a budget in one process.
 
-    With GPUs, the budget must be one GPU. Without, it must be at most all cores.
+    If the machine or the budget has GPUs, the budget must be one GPU. Otherwise the budget must not
+    have more cores than the machine.
     """
     n_gpus = torch.cuda.device_count()
     if budget.n_gpus or n_gpus:

@@ -22,9 +22,9 @@ LOWERED = ("learn_rate", "muon_learn_rate", "grad_clip")
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Catch the first SIGINT, SIGTERM or SIGHUP in a `with` block, so that the run can stop itself.
+    """Context manager: catch the first SIGINT, SIGTERM or SIGHUP, so that the run can stop itself.
 
-    A second signal has its usual effect, and so has every signal outside the main thread. Under
+    A second signal has its usual effect. If this is not the main thread, no signal is caught. Under
     `nohup`, SIGHUP is still ignored.
 
     YIELDS (List[int]): A list that is empty until a signal comes. Then it contains its number.

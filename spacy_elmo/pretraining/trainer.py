@@ -48,7 +48,7 @@ class RunProgress:
     seconds (float): Seconds in training steps.
     elapsed (float): Seconds since the run began, without the evaluation of the initial model.
     waited (float): Part of `elapsed` in which the run waited for a processor.
-    sampled_loss (float): Mean loss of the training steps between the last two evaluations (nats).
+    sampled_loss (float): Mean training loss between the last two evaluations, in nats.
     best (Optional[float]): Lowest held-out perplexity so far.
     before (Optional[float]): Held-out perplexity of the initial model; None if the model is new.
     worse (int): Number of evaluations since the best one.
@@ -131,7 +131,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Finished part of the run by each limit that is set; 1 if the limit is reached."""
+        """Finished part of the run for each limit, by its name. 1 means that it is reached."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -300,7 +300,7 @@ class Trainer:
         """Continue from the states of another trainer with the same settings and text.
 
         states (dict): The result of `state_dict`, also with another number of processes.
-        RAISES (ValueError): The number of streams differs, because the text is short.
+        RAISES (ValueError): The number of streams differs. This can happen with short texts.
         """
         if states["batch_size"] != self.batches.batch_size:
             raise ValueError(
@@ -322,7 +322,7 @@ class Trainer:
         self.softmax_warmup = states["softmax_warmup"]
 
     def _window(self, step: int) -> tuple[Window, Sequence[str]]:
-        """Return the window of a step, possibly with misspelled words, and the types' strings."""
+        """Return the window of a step, misspelled if `noise` is set, and the strings of its ids."""
         window, types = self.batches.at(step), self.train_corpus.types
         share = self.config.corpus.noise
         if not share:
@@ -349,7 +349,7 @@ class Trainer:
         return softmax.loss(contexts, targets, rows, self.product_dtype), after
 
     def _softmax_rows(self, window: Window, step: int) -> Optional[SoftmaxRows]:
-        """Copy the softmax rows of a step's targets and candidates; None if it is adaptive."""
+        """Return the softmax rows of targets and candidates; None for an adaptive softmax."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None
@@ -361,7 +361,7 @@ class Trainer:
         return softmax.rows(targets, candidates)
 
     def _targets(self, window: Window) -> np.ndarray:
-        """Return the token types to predict, one row per direction of the model."""
+        """Return the ids of the tokens to predict, one row per direction of the model."""
         return window.targets[: self.model.bilm.config.n_directions]
 
     def _reset(self, step: int) -> BiLMState:

@@ -18,7 +18,7 @@ BLOCK = 1 << 20  # Bytes that are read at a time.
 
 @dataclass(frozen=True)
 class Chunk:
-    """Piece of a file: whole lines.
+    """Piece of a file that consists of whole lines.
 
     file (int): Index of the file in `ChunkReader.files`.
     first_line (int): Number of the first line in its file, from 1.
@@ -41,9 +41,10 @@ class ChunkReader:
 
     files (Sequence[Path]): The files, or objects with a method `open`. `.gz` files are unpacked.
     chunk_size (int): Maximum bytes of a chunk. A longer line is a larger chunk.
-    by_paragraph (Sequence[bool]): For each file, whether to cut at empty lines if possible.
-    first_line (Optional[int]): Number of the first line, if each file is only a part of a file.
-        Such a part may be blank. Default: whole files, which begin with line 1.
+    by_paragraph (Sequence[bool]): For each file: whether a chunk ends at an empty line, if it
+        contains one.
+    first_line (Optional[int]): Only if each file is a part of a longer file: the number of its
+        first line. Such a part may be blank. Default: 1.
     """
 
     files: Sequence[Any]
@@ -145,10 +146,10 @@ class _Cutter:
                 yield self._chunk(buffer, end)
 
     def _end(self, buffer: bytearray) -> int:
-        """Return the end of the first chunk in a buffer; 0 if the buffer has no whole line.
+        """Return the size of the first chunk in a buffer; 0 if the buffer has no whole line.
 
-        This is the end of the last paragraph (`by_paragraph`), else of the last line, that fits
-        into a chunk. If the first line is longer than a chunk, it is the end of this line.
+        The chunk ends with the last line that fits into it. With `by_paragraph`, it ends with the
+        last paragraph that fits, if there is one. A first line that does not fit is a chunk.
         """
         for mark in (b"\n\n", b"\n\r\n") if self.by_paragraph else ():
             end = buffer.rfind(mark, 0, self.reader.chunk_size) + len(mark)

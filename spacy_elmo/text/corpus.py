@@ -20,9 +20,10 @@ BLOCK = 1 << 24  # Number of ids that are counted at a time.
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences as ids of token types.
+    """Sentences as ids of their tokens.
 
-    types (Sequence[str]): The token types; `<S>` is 0 and `</S>` is 1.
+    types (Sequence[str]): The distinct tokens (types), in the order of their ids. The first two
+        are `<S>` and `</S>`.
     tokens (Union[numpy.ndarray, Shards]): Ids of every sentence as `<S> w1 .. wn`. A word of the
         text can also be `<S>` or `</S>`. *Shape:* `(n,)`, int32
     starts (numpy.ndarray): Index of each sentence's first item in `tokens`. *Shape:*
@@ -87,9 +88,10 @@ def number_tokens(
     """Convert the tokens of sentences to ids.
 
     sentences (Iterable[List[str]]): The sentences. An empty sentence ends a document.
-    RETURNS (Tuple[List[str], numpy.ndarray, numpy.ndarray, numpy.ndarray]): The types, the ids of
-        every sentence as `<S> w1 .. wn`, the sizes of the sentences with `<S>`, and the number of
-        sentences before each end of a document. Arrays are int32.
+    RETURNS (Tuple[List[str], numpy.ndarray, numpy.ndarray, numpy.ndarray]): The distinct tokens in
+        the order of their ids; the ids of every sentence as `<S> w1 .. wn`; the number of ids of
+        each sentence, with `<S>`; and for each end of a document, the number of sentences before
+        it. Arrays are int32.
     """
     types: defaultdict[str, int] = defaultdict()
     types.update({SENTENCE_START: START_ID, SENTENCE_END: END_ID})

@@ -1,4 +1,4 @@
-"""Merging of parts into one corpus. The token ids of each part refer to its own types."""
+"""Merging of parts into one corpus. Each part has its own ids for its types (distinct tokens)."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,11 +21,13 @@ MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # These types have the
 def merge_parts(
     parts_folder: Path, parts: Sequence[tuple[int, Summary]], folder: Path, *, shard_size: int
 ) -> None:
-    """Merge parts into the arrays of a corpus. Only all types and one part are in memory.
+    """Merge parts into the arrays of a corpus.
+
+    The types (distinct tokens) of all parts are in memory, but only one part at a time.
 
     parts_folder (Path): Folder of the parts.
-    parts (Sequence[Tuple[int, Summary]]): Index of the input file and summary of each part, in
-        order. Each input file starts a document.
+    parts (Sequence[Tuple[int, Summary]]): For each part, in order: the index of its input file, and
+        its summary. Each input file starts a document.
     folder (Path): The output folder. Existing arrays are replaced.
     shard_size (int): Number of tokens in an output file.
     """
@@ -76,7 +78,7 @@ def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[
 
 
 def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[bytes, int]:
-    """Return the number of occurrences of each type, over all parts."""
+    """Return the number of occurrences of each type in all parts together."""
     counts = dict.fromkeys(MARKS, 0)
     for _, part in _read_parts(folder, parts):
         found = np.bincount(part.ids, minlength=len(part.types)).tolist()

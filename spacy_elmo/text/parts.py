@@ -1,4 +1,7 @@
-"""Parts: files with the token ids of one chunk of text. The ids refer to the part's own types."""
+"""Parts: files with the token ids of one chunk of text.
+
+Each part has its own list of types (distinct tokens), to which its ids refer.
+"""
 
 import hashlib
 import json
@@ -26,7 +29,8 @@ class Reading:
     """Settings for reading sentences from the lines of a file.
 
     jsonl (bool): Whether each line is a JSON object.
-    running_text (bool): Whether other lines are running text, not one sentence each.
+    running_text (bool): Whether lines that are not JSON are running text. Otherwise each of them is
+        a sentence.
     lang (Optional[str]): Language of spaCy's tokenizer. Only running text needs it.
     max_sentence (int): Maximum number of tokens in a sentence.
     """
@@ -37,7 +41,7 @@ class Reading:
     max_sentence: int
 
     def digest(self, data: bytes) -> str:
-        """Return the SHA-256 of lines and of all settings that change their tokens."""
+        """Return the SHA-256 of lines, together with all settings that change their tokens."""
         settings: dict[str, Any] = {**asdict(self), "version": PART_VERSION}
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
@@ -75,8 +79,8 @@ class Part:
 
     ids (numpy.ndarray): Ids of every sentence as `<S> w1 .. wn`. They refer to the types of this
         part.
-    sizes (numpy.ndarray): Sizes of the sentences, with `<S>`.
-    document_ends (numpy.ndarray): Number of sentences before each end of a document.
+    sizes (numpy.ndarray): Number of ids of each sentence, with `<S>`.
+    document_ends (numpy.ndarray): For each end of a document, the number of sentences before it.
     characters (numpy.ndarray): Bytes of the types of this part, see `TypeTable`.
     offsets (numpy.ndarray): Offsets of the types, see `TypeTable`.
     """
@@ -124,7 +128,7 @@ def read_part(folder: Path, summary: Summary) -> Part:
     folder (Path): Folder of the parts.
     summary (Summary): Summary of the part.
     RETURNS (Part): The part.
-    RAISES (OSError): The file is damaged. It is deleted.
+    RAISES (OSError): The file is damaged. Then it is also deleted.
     """
     path = folder / summary.name
     try:

@@ -136,7 +136,7 @@ def prepare(
 
 
 def is_prepared(folder: Union[str, Path]) -> bool:
-    """Check whether a folder or a URL is a complete prepared corpus.
+    """Return whether a folder or a URL is a complete prepared corpus.
 
     RAISES (ValueError): The manifest or the URL cannot be read.
     """
@@ -144,7 +144,7 @@ def is_prepared(folder: Union[str, Path]) -> bool:
 
 
 def is_foreign_corpus(folder: Path) -> bool:
-    """Check whether a path is anything other than a folder that `prepare` wrote."""
+    """Return whether a path is no folder, or has files that `prepare` does not write."""
     if not folder.is_dir():
         return True
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
@@ -226,7 +226,7 @@ class _Run:
 
     files (Sequence[Path]): The input files.
     output (Path): Folder of the corpus.
-    settings (dict): The settings, as in the manifest.
+    settings (dict): The settings to write to the manifest.
     chunk_size (int): Bytes of text per chunk.
     """
 
@@ -324,7 +324,7 @@ class _Skipped:
         file (int): Index of the file.
         line (Optional[int]): Number of the line, from 1; None for the whole file.
         reason (str): What is wrong with it.
-        RAISES (ValueError): `on_error` is "refuse".
+        RAISES (ValueError): `refuse` is True.
         """
         path = self.files[file]
         location = f"{path}, line {line}" if line is not None else str(path)

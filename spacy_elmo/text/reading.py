@@ -129,7 +129,7 @@ def ending(file: Path) -> str:
 
 
 def is_jsonl(file: Path) -> bool:
-    """Check whether a file is `.jsonl` or `.jsonl.gz`."""
+    """Return whether a file is `.jsonl` or `.jsonl.gz`."""
     return file.name.endswith((".jsonl", ".jsonl.gz"))
 
 
@@ -144,7 +144,8 @@ def sentences_of_lines(
 
     lines (Iterable[Tuple[int, bytes]]): Number and content of each line.
     jsonl (bool): Whether each line is a JSON object.
-    running_text (bool): Whether other lines are running text, not one sentence each.
+    running_text (bool): Whether lines that are not JSON are running text. Otherwise each of them is
+        a sentence.
     splitter (Callable): Makes the pipeline that splits running text. It is called only if needed.
     refuse (Callable[[int, str], None]): Called with the number of an unreadable line and the
         reason. If it returns, the line is skipped.
@@ -161,7 +162,7 @@ def sentences_of_lines(
 
 
 def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
-    """Return a function that makes a spaCy pipeline for running text once, at its first call."""
+    """Return a function that returns a spaCy pipeline for running text, the same at each call."""
     return cache(partial(_splitter, lang))
 
 
@@ -228,7 +229,7 @@ def read_record(line: str) -> Union[str, list[str]]:
 
 
 def has_half_a_pair(text: str) -> bool:
-    """Check whether a text contains a lone surrogate, which UTF-8 cannot encode."""
+    """Return whether a text contains a lone surrogate, which UTF-8 cannot encode."""
     return _HALF_A_PAIR.search(text) is not None
 
 

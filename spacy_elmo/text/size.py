@@ -19,13 +19,13 @@ TOKENS_A_WORD = 1.2  # Tokens per word of running text, because spaCy splits pun
 
 
 def estimate_tokens(inputs: Inputs, *, format: str = "sentences") -> int:
-    """Estimate the number of tokens in files from the start of some files.
+    """Estimate the number of tokens in files from samples: the start of some of the files.
 
     For a prepared corpus, the number is exact.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders, globs, or corpora that
         `prepare` wrote.
-    format (str): Format of text files: 'sentences' or 'text', as in `load_text`.
+    format (str): Format of text files: 'sentences' (one per line) or 'text' (running text).
     RETURNS (int): The estimated number.
     RAISES (ValueError): A path is missing, or a file cannot be read.
     """
@@ -52,10 +52,10 @@ def audit_tokens(
 
     sizes (BiLMConfig): Sizes of the model.
     inputs (Sequence[str]): Files, folders or globs of text.
-    format (str): Format of text files: "sentences" or "text", as in `load_text`.
+    format (str): Format of text files: 'sentences' (one per line) or 'text' (running text).
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    RETURNS (dict): As JSON: the number of tokens, the number and share of truncated tokens, the
-        most frequent truncated tokens, and the maximum length with its unit.
+    RETURNS (dict): A JSON object: the number of tokens, the number and share of truncated tokens,
+        the most frequent truncated tokens, and the maximum length with its unit.
     RAISES (ValueError): The model reads no characters, or the text cannot be read.
     """
     if not sizes.n_characters:

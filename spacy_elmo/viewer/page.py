@@ -46,7 +46,7 @@ def write_page(
 
     path (Path): The file. Missing folders are created.
     title (str): Title of the page.
-    sections (Sequence[dict]): The sections, see `make_page`.
+    sections (Sequence[dict]): The sections, from functions such as `senses_section`.
     read (Iterable[object]): Names and paths of the inputs, for the line below the title.
     """
     about = " · ".join(Path(str(name)).name for name in read)

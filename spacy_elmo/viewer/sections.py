@@ -58,7 +58,7 @@ def heat_section(
     vectors: tuple[Floats3d, Floats3d],
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """Make the section with the cosine of each token of a sentence and each of another.
+    """Make the section with the cosines of two sentences: each token of one with each of the other.
 
     tokens (Tuple[Sequence[str], Sequence[str]]): The tokens of each sentence.
     vectors (Tuple[Floats3d, Floats3d]): The vectors of each sentence, in each view (the layers and

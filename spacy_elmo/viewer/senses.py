@@ -68,10 +68,13 @@ def _word(
 def _views(
     drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
 ) -> tuple[list[Section], list[list[str]]]:
-    """Make a view (map, clusters, neighbors) for each layer and the mix, and a table of views.
+    """Make a view (map, clusters, neighbors) of each layer and of the mix.
 
     Each map is rotated to match the map of the previous view. Clusters are also renumbered to match
     the previous view.
+
+    RETURNS (Tuple[List[dict], List[List[str]]]): The views; and a table with a row per view: its
+        name, share of the variance, number of clusters and scores.
     """
     senses = [one.sense for one in drawn.occurrences]
     contexts = [_context(one) for one in drawn.occurrences]

@@ -51,7 +51,7 @@ OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 
 
 class AllenNLP(Format):
-    """Model of bilm-tf or AllenNLP: weights, options, and for word vectors also `vocab.txt`.
+    """Model of bilm-tf or AllenNLP: weights, options, and `vocab.txt` if it has word vectors.
 
     The HDF5 files that spacy-elmo writes also contain the softmax and the provenance. AllenNLP
     ignores both.
@@ -76,7 +76,7 @@ class AllenNLP(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["AllenNLP"]:
-        """Find HDF5 weights and their options, by file, folder or prefix."""
+        """Find a model by its HDF5 file, its folder, or the common prefix of its file names."""
         if path.is_file():
             return cls._of(path) if suffix(path) in cls.suffixes else None
         if path.is_dir():
@@ -136,13 +136,13 @@ class AllenNLP(Format):
         return [file for file in files if isinstance(file, Path)]
 
     def dtype(self) -> Optional[str]:
-        """Return the types of the datasets, such as "float32"."""
+        """Return the dtypes of the datasets, separated by commas, such as "float32"."""
         with open_hdf5(self.weights) as stored:
             return ", ".join(sorted(stored.dtypes())) or None
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
-        """Return the paths of weights, options and vocabulary."""
+        """Return the paths that `write` may create: weights, options and vocabulary."""
         names = (names_beside(target.name, name)[0] for name in (OPTIONS_FILE, VOCABULARY_FILE))
         return [target, *map(target.with_name, names)]
 
@@ -159,7 +159,10 @@ class AllenNLP(Format):
 
     @classmethod
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
-        """Write vocabulary, options and weights, in this order."""
+        """Write the weights to the HDF5 file `target`, and options and vocabulary next to it.
+
+        The weights get their final name last, so weights without options never exist.
+        """
         bilm = bundle.bilm
         options, words = to_options(bilm.config), _words_content(bundle)
         parameters = bilm.arrays()
@@ -197,11 +200,12 @@ class AllenNLP(Format):
         """Read the parameters of the biLM from its open files.
 
         config (BiLMConfig): The sizes.
-        words (Optional[InputVocabulary]): The words that have a vector, in the order of the file;
-            None if the model reads only characters.
-        stored (List[HDF5Arrays]): The files. The first has the weights, the last the word vectors.
+        words (Optional[InputVocabulary]): The words that have a vector, in the order of the rows
+            in the file; None if the model reads only characters.
+        stored (List[HDF5Arrays]): One or two files. The first contains the weights, the last
+            contains the word vectors.
         RETURNS (Tuple[Dict[str, numpy.ndarray], Optional[InputVocabulary]]): The parameters, and
-            the words in the order of the rows of their vectors.
+            the words in the order of the rows of the parameter.
         """
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
@@ -224,7 +228,7 @@ class AllenNLP(Format):
         return vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
-        """Add the softmax if `softmax` is True, and list ignored datasets in `bundle.extras`."""
+        """Add the softmax to the bundle if `softmax` is True. List ignored datasets in `extras`."""
         is_inside = any(name.startswith(SOFTMAX) for name in stored)
         file, words = self.weights if is_inside else find_softmax(self.weights), None
         if softmax and file is not None:
@@ -289,8 +293,8 @@ def _marks_first(
     words (InputVocabulary): The words, in the order of the rows.
     parameters (Dict[str, numpy.ndarray]): The parameters. The tables are changed in place.
     tables (str): Names of the parameters with one row per word.
-    keep_unused (bool): Whether to keep all rows of repeated words. If False, keep only the last
-        row of each word, the only one that is used.
+    keep_unused (bool): Whether to keep unused rows: if a word has several rows, only the last one
+        is used.
     RETURNS (InputVocabulary): The words in the new order of the rows.
     """
     marks = [words[mark] for mark in SPECIAL if mark in words]
@@ -312,8 +316,8 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
     Some names in the file are misleading: `W_carry` is the transform gate of the highway.
 
     config (BiLMConfig): The sizes.
-    stored (Optional[HDF5Arrays]): The file to read. Some programs write other shapes or names, and
-        the layout adapts to the file. None to write.
+    stored (Optional[HDF5Arrays]): The file to read: some programs write other shapes or names, and
+        the layout adapts to them. Default: the layout that spacy-elmo writes.
     """
     width, n_filters = config.projection_dim, config.n_filters
     if config.n_words:

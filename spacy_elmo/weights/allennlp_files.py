@@ -16,11 +16,11 @@ _DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
 
 
 def weights_in(folder: File) -> Optional[File]:
-    """Return the only file of weights in a folder; None if there is none.
+    """Return the HDF5 file of the weights in a folder; None if there is none.
 
-    Softmax files are ignored, and names with `weights` are preferred.
+    Softmax files are ignored. Of several files, the one with "weights" in its name is returned.
 
-    RAISES (ValueError): The folder contains several weights.
+    RAISES (ValueError): There are several such files.
     """
     files: list[Any] = sorted(
         (

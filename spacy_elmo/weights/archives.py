@@ -22,11 +22,11 @@ SUFFIX = ".zip"
 
 @contextmanager
 def opened_path(path: Path) -> Iterator[File]:
-    """Open a zip archive like a folder. Yield any other path unchanged.
+    """Context manager: open a zip archive, to read it like a folder.
 
-    path (Path): The path.
-    YIELDS (Union[Path, zipfile.Path]): The path, or the root of the archive. If the archive
-        only contains one folder, this folder.
+    path (Path): A zip archive, or any other path.
+    YIELDS (Union[Path, zipfile.Path]): The root of the archive, or its folder if it only contains
+        one folder. Any other path is yielded unchanged.
     RAISES (ValueError): The archive is broken.
     """
     if path.suffix.lower() != SUFFIX or not path.is_file():
@@ -51,7 +51,7 @@ def opened_path(path: Path) -> Iterator[File]:
 
 @contextmanager
 def opened(file: Readable) -> Iterator[BinaryIO]:
-    """Open a file for reading. A file in an archive is unpacked into memory.
+    """Context manager: open a file for reading. A file in an archive is unpacked into memory.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     YIELDS (BinaryIO): The open, seekable file.
@@ -113,10 +113,10 @@ def stem(file: File) -> str:
 
 
 def check_directory(stream: BinaryIO) -> None:
-    """Check the size of a zip archive's directory before `zipfile` loads all of its entries.
+    """Check the size of a zip archive's list of entries, before `zipfile` loads the list.
 
     stream (BinaryIO): The archive. Its position is set to the start.
-    RAISES (ValueError): The directory is too large.
+    RAISES (ValueError): The list is too large.
     """
     end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
     stream.seek(0)
@@ -143,7 +143,7 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.exists() and not path.is_file():  # A pipe or a device may be endless.
+    if path.exists() and not path.is_file():  # A named pipe or a device may be endless.
         raise ValueError(f"{path}: cannot be read: not a regular file")
     try:
         return path.open("rb")

@@ -28,7 +28,7 @@ def beside(weights: Path) -> Path:
 
 
 def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
-    """Add the text of the attribution file to a provenance without attribution.
+    """Add the text of the attribution file to a provenance, unless it has an attribution.
 
     provenance (dict): The provenance of the weights, which is changed.
     weights (Path): The file of the weights.

@@ -33,7 +33,7 @@ class ModelBundle:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Description of how the model was made, as JSON. It is stored in the biLM."""
+        """Description of how the model was made: a JSON object, stored in `bilm`."""
         return self.bilm.provenance
 
     @provenance.setter
@@ -41,9 +41,9 @@ class ModelBundle:
         self.bilm.provenance = provenance
 
     def add_provenance(self, provenance: Any, source: object) -> None:
-        """Set provenance and language from the provenance of a file. None changes nothing.
+        """Set provenance and language from the provenance that a file contains.
 
-        provenance (Any): The provenance in the file, or None.
+        provenance (Any): The provenance. If it is None, nothing changes.
         source (object): The file, for error messages.
         RAISES (ValueError): The provenance is invalid, see `checked_provenance`.
         """

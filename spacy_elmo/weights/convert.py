@@ -13,7 +13,7 @@ from .tensor_file import DTYPES
 
 
 class LossError(ValueError):
-    """Error for a conversion that would lose information, without `allow_loss`."""
+    """Error: a conversion would lose information, and `allow_loss` is False."""
 
     exit_code = 3
 
@@ -42,8 +42,8 @@ def convert(
         do not count as a loss.
     lang (Optional[str]): Language code of the model. Default: the language in the source.
     provenance (Optional[dict]): Changes to the provenance, as a JSON merge patch (RFC 7386).
-    vectors (Optional[WordVectors]): The word vectors of a CoVe encoder. Then the source must be
-        the file of its state dict.
+    vectors (Optional[WordVectors]): If the source is the state dict of a CoVe encoder, the word
+        vectors that the encoder reads.
     allow_loss (bool): Whether to write the model even if the format cannot store a part of it.
     force (bool): Whether to overwrite an existing model.
     RETURNS (Tuple[ModelBundle, List[str]]): The written model, and descriptions of what was lost.
@@ -85,10 +85,11 @@ def convert(
 
 
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
-    """Return the format with this name. Default: the format of the target's suffix.
+    """Return the format with this name. Without a name, the target's suffix decides.
 
-    A target without a suffix is a pipeline. Raise a ValueError if the target's suffix belongs to
-    another format.
+    A target without a suffix is a pipeline.
+
+    RAISES (ValueError): The name or the suffix is unknown, or they belong to different formats.
     """
     by_name = {format.name: format for format in FORMATS}
     folders = [format for format in FORMATS if not format.suffixes]
@@ -112,7 +113,10 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
-    """Raise a ValueError if writing would replace other files or, without `force`, a model."""
+    """Check that the target can be written: a model is replaced with `force`, other files never.
+
+    RAISES (ValueError): A path to write exists and must not be replaced.
+    """
     writes_folder = not format.suffixes
     for path in format.targets(target):
         is_folder = path.is_dir()

@@ -38,8 +38,8 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
     file (Path): The state dict.
     vectors (WordVectors): The word vectors that the encoder was trained with.
     RETURNS (FrozenBiLM): The model.
-    RAISES (ValueError): The file is not the state dict of an encoder, or the vectors have another
-        width.
+    RAISES (ValueError): The file is not the state dict of an encoder, or the encoder reads vectors
+        of another width.
     """
     stored = _without_prefix(read_state_dict(file))
     shape, width = stored.shape("weight_ih_l0"), vectors.table.shape[1]

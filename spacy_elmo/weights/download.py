@@ -64,7 +64,7 @@ def download(file: PublishedFile, target: Path) -> None:
     target (Path): The path to write. Missing folders are created.
     RAISES (DownloadError): The download failed, or the file has the wrong size or checksum.
     RAISES (OSError): The file cannot be written.
-    RAISES (ValueError): A file that spacy-elmo did not write has the name of the `.part`.
+    RAISES (ValueError): The `.part` exists, but spacy-elmo did not write it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = _Part(target)
@@ -107,7 +107,7 @@ class _Part:
     The version file is empty if the server sends no version.
 
     target (Path): Path of the finished file.
-    RAISES (ValueError): A file that spacy-elmo did not write has the name of the `.part`.
+    RAISES (ValueError): The `.part` exists, but spacy-elmo did not write it.
     """
 
     def __init__(self, target: Path):
@@ -128,7 +128,7 @@ class _Part:
         return self.path.stat().st_size if is_known else 0
 
     def start(self, reply: requests.Response) -> None:
-        """Delete the downloaded bytes, and store the version (ETag or date) of a new response."""
+        """Start from byte 0: delete both files, and store the response's version (ETag or date)."""
         self.delete()
         # A weak ETag does not guarantee identical bytes. RFC 9110 forbids weak ETags in If-Range.
         etag = reply.headers.get("ETag", "W/")
@@ -143,7 +143,10 @@ class _Part:
 
 
 def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any) -> None:
-    """Repeat requests until the file is complete, or several requests return no new bytes."""
+    """Send requests until the `.part` file is complete.
+
+    RAISES (DownloadError): Several requests in a row returned no new bytes.
+    """
     failures, furthest, was_reached = 0, part.size, False
     while True:
         try:

@@ -13,7 +13,7 @@ from .tensor_file import rounded
 
 
 class Format(ABC):
-    """Model on disk. Each subclass implements one format.
+    """Base class of models on disk: finds, reads and writes them. Each subclass is one format.
 
     name (str): Name of the format.
     suffixes (Tuple[str, ...]): Suffixes of files; empty if the format is a folder.
@@ -60,7 +60,7 @@ class Format(ABC):
         """Return the files of the model, the weights first."""
 
     def dtype(self) -> Optional[str]:
-        """Return the type of the weights on disk; None if it is unknown."""
+        """Return the dtype of the weights on disk, such as "float16"; None if it is unknown."""
         return None
 
     @classmethod
@@ -81,7 +81,7 @@ class Format(ABC):
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """Return whether a folder is neither empty nor a folder that `write` creates."""
+        """Return False if a folder is empty, or contains only a model of this format."""
         names = {path.name for path in folder.iterdir()}
         return bool(names) and not {cls.marker} <= names <= cls.written
 
@@ -89,7 +89,8 @@ class Format(ABC):
     def check(cls, bundle: ModelBundle) -> None:
         """Check that the format can store a model.
 
-        RAISES (ValueError): The format cannot store the model, or needs a setting.
+        RAISES (ValueError): The format cannot store the model, or it needs a language and the
+            model has none.
         """
 
     @classmethod

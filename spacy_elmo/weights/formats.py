@@ -87,8 +87,8 @@ def describe(source: Union[str, Path]) -> dict[str, Any]:
     format, language, license and URLs.
 
     source (Union[str, Path]): The path, name or URL of the model.
-    RETURNS (dict): Path, format, language, sizes, number of parameters and more, as JSON. The
-        checksum of the weights is the same in all formats.
+    RETURNS (dict): Path, format, languages, sizes, number of parameters and more. JSON can store
+        it. The checksum of the weights is the same in all formats.
     RAISES (ValueError): The model cannot be read.
     RAISES (OSError): The model cannot be downloaded.
     """

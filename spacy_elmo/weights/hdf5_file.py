@@ -88,7 +88,7 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
 
 @contextmanager
 def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
-    """Open an HDF5 file.
+    """Context manager: open an HDF5 file for reading.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     YIELDS (HDF5Arrays): The datasets.
@@ -145,7 +145,7 @@ def _is_elsewhere(dataset: h5py.Dataset) -> bool:
 def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
     """Return the number of chunks of a dataset, and the unpacked size of a chunk in bytes.
 
-    The result is (0, 0) for a dataset in another file, because this file is not opened.
+    If the values of the dataset are in another file, which is never opened, return (0, 0).
     """
     if _is_elsewhere(dataset) or dataset.shape is None:
         return 0, 0

@@ -44,7 +44,7 @@ class Entry:
 
 
 class StoredArrays(Protocol):
-    """Protocol of an open weights file.
+    """Protocol of an open weights file, which reads arrays by their names.
 
     kind (str): Name of an array in this format, such as "dataset", for error messages.
     source (str): Name of the file in error messages.
@@ -179,8 +179,8 @@ def build(
     vocabularies (Vocabularies): The vocabularies of the token encoder.
     parameters (Dict[str, numpy.ndarray]): All parameters, with the right shapes.
     source (Union[Path, zipfile.Path]): The file or folder of the parameters.
-    read (Optional[Callable]): Reads the parameters again, see `reread`. Default: the model keeps
-        them in memory.
+    read (Optional[Callable]): Function from `reread`: the model can drop the parameters from
+        memory, and call it to get them back. Default: the model keeps them in memory.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
     provenance = {"source": source.name}

@@ -14,7 +14,7 @@ MAX_SECTIONS = 1000
 LARGEST_PICKLE = 1 << 18
 # Levels of nested containers in a pickle. A state dict has 7.
 MAX_PICKLE_LEVELS = 100
-# Bytes of a line in a vocabulary, on average.
+# Average number of bytes of the lines in a vocabulary.
 LARGEST_LINE = 256
 # Levels and entries of an archive or an HDF5 file.
 MAX_LEVELS = 32

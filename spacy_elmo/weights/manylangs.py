@@ -215,9 +215,9 @@ def _read_dic(file: File, n_rows: int, tensor: str) -> Optional[InputVocabulary]
 def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Find the sizes of a model. Return them, and their source for error messages.
 
-    `settings` is the content of config.json. Its `config_path` is the path of the file with the
-    sizes on the machine that trained the model. A file of this name is searched in the model's
-    folder. If it is not there, the sizes of the published models are used.
+    `settings` is the content of config.json. Its entry `config_path` names the file with the sizes,
+    by a path on the machine that trained the model. If the model's folder contains a file of this
+    name, it is read. Otherwise the sizes of the published models are used.
     """
     named = settings.get("config_path")
     if not isinstance(named, str) or not named:
@@ -254,7 +254,7 @@ def _is_file(path: File) -> bool:
 
 
 def _config(sizes: dict[str, Any], token_encoder: StateDict, encoder: StateDict) -> BiLMConfig:
-    """Make the config. The sizes of the vocabularies are the numbers of embedding rows."""
+    """Make the config. The size of each vocabulary is the number of rows of its embedding."""
     clips = {name: sizes[name] or None for name in ("cell_clip", "proj_clip")}
     has_characters, has_words = sizes["char_embed_dim"] != 0, sizes["word_embed_dim"] != 0
     rows = {"n_characters": _n_rows(token_encoder, CHARACTERS)} if has_characters else NO_CHARACTERS

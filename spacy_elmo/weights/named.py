@@ -67,7 +67,7 @@ class NamedModel:
 
     @property
     def size(self) -> int:
-        """Size in bytes of the cached files. Without them, an estimate, or 0 if unknown."""
+        """Size of the cached files in bytes. Before the download: an estimate, or 0 if unknown."""
         if self.is_cached:
             return sum(path.stat().st_size for path in self.paths)
         return 4 * self.n_weights
@@ -79,7 +79,7 @@ class NamedModel:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Description without a download, as JSON. A model that is not published has only URLs."""
+        """Name, format, languages, license and URLs. Only the URLs if it is not published."""
         urls = {"urls": [file.url for file in self.files]}
         if not self.is_published:
             return urls
@@ -146,7 +146,7 @@ def locate(name_or_path: Union[str, Path]) -> Path:
         * the name of a published model: "small", "original", "german", "manylangs-fr" and others
         * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file; the URL of
           its `options.json` must be in the same folder
-    RETURNS (Path): The path of the model. A path that the caller gives need not exist.
+    RETURNS (Path): The path of the model. If the argument is a path, it need not exist.
     RAISES (ValueError): This package does not contain "en_small", or a URL has another suffix.
     RAISES (OSError): The model cannot be downloaded.
     """
@@ -166,7 +166,7 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 
 
 def find_installed(name: str) -> Optional[Path]:
-    """Return the pipeline in an installed package with a model, without importing the package.
+    """Return the folder of the pipeline in an installed package. The package is not imported.
 
     name (str): Name of the model. The package is `spacy_elmo_NAME`, and its folder `pipeline` is a
         spaCy pipeline with a pipe `elmo`.
@@ -180,8 +180,8 @@ def find_installed(name: str) -> Optional[Path]:
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
     """Return the published model with this name, or the model at this URL; None for a path.
 
-    None also if a file, a folder or the prefix of AllenNLP's files has the name of a published
-    model. Such a path is used instead.
+    If a path has the name of a published model, return None, because the path is used instead. It
+    can be a file, a folder, or the common prefix of AllenNLP's files.
     """
     name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):
@@ -283,7 +283,7 @@ def _at_url(url: str) -> NamedModel:
 
 
 def _in_folder(folder: Path, file: PublishedFile) -> Path:
-    """Return the path of a file in a folder: its first name that exists, else its first name."""
+    """Return the path of a file in a folder: the first of its names that exists, or the first."""
     paths = [folder / name for name in file.names]
     return next((path for path in paths if path.is_file()), paths[0])
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """File on a server.
+    """File on a server: its URLs, size and checksum.
 
     url (str): The URL.
     size (Optional[int]): Size in bytes, if known.

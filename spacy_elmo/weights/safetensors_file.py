@@ -49,7 +49,7 @@ class SafetensorsFile(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["SafetensorsFile"]:
-        """Find a `.safetensors` file. In a folder, it must be the only one except a softmax."""
+        """Find a model by its file, or by a folder with one `.safetensors` file and its softmax."""
         if not isinstance(path, Path) or path.is_file():
             return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
         file = find_one(path, f"*{SUFFIX}", f".{SOFTMAX_FILE}")

@@ -15,7 +15,7 @@ Places = dict[str, tuple[str, ...]]
 
 
 def under(section: str, *names: str) -> Places:
-    """Return the key paths `(section, name)` of sizes with the same names as in `BiLMConfig`."""
+    """Return the key path of each size: `(section, name)`, with the name in `BiLMConfig`."""
     return {name: (section, name) for name in names}
 
 
@@ -112,7 +112,8 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
     `n_characters` is 262, as AllenNLP expects.
 
     RAISES (ValueError): The format cannot store the model, for example the token encoder of
-        ELMoForManyLangs, highways between LSTMs, joined directions, or words and characters.
+        ELMoForManyLangs, highways between LSTMs, joined directions, or word vectors in addition
+        to characters.
     """
     lacks = {
         f"the token encoder '{config.token_encoder}'": config.token_encoder != "bilm-tf",

@@ -112,9 +112,9 @@ def save(
 
 
 def _named_bfloat16(content: bytes, names: set[str]) -> bytes:
-    """Set the type of the tensors `names` to bfloat16 in the header of a file's content.
+    """Set the dtype of the tensors `names` to bfloat16 in the header of a file's content.
 
-    They are stored as integers with the same bits, because NumPy has no bfloat16.
+    The content has them as integers with the same bits, because NumPy has no bfloat16.
     """
     end = N_SIZE + header_size(content)
     header = json.loads(content[N_SIZE:end])

@@ -29,7 +29,7 @@ def read_vocab(file: File, n_rows: int) -> InputVocabulary:
     file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
     RETURNS (InputVocabulary): The vocabulary.
-    RAISES (ValueError): The file is not UTF-8, or more than twice as long as the embedding.
+    RAISES (ValueError): The file is not UTF-8, or has more than `2 * n_rows` lines.
     """
     return _last_ones(read_words(file, 2 * n_rows))
 
@@ -43,7 +43,7 @@ def read_words(file: File, max_lines: int) -> list[str]:
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     """Read a `.dic` file. It has one `token<TAB>id` per line.
 
-    A line without a token stands for a token of white space.
+    If a line has no token, its token is the ideographic space U+3000.
 
     file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
@@ -160,7 +160,7 @@ def _fits_dic(token: str) -> bool:
 def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
     """Make a vocabulary from the token of each id.
 
-    A repeated token has its last id, as in bilm-tf and ELMoForManyLangs.
+    A token with several ids keeps only the last one, as in bilm-tf and ELMoForManyLangs.
     """
     last = {token: row for row, token in enumerate(tokens)}
     return InputVocabulary(

@@ -15,8 +15,8 @@ Sentence = list[tuple[int, str, str]]  # (line number, token, tag) for each toke
 def make_doc(vocab: Vocab, sentence: Sentence, path: Path) -> Doc:
     """Make a Doc of a sentence, with its entities.
 
-    The corpus does not record where the text had spaces, so every token has one. Training and
-    evaluation use the tokens of the corpus, not spaCy's tokenizer.
+    The corpus does not record where the text had spaces, so a space follows every token. Training
+    and evaluation use the tokens of the corpus, not spaCy's tokenizer.
 
     RAISES (ValueError): The tags are not valid BIO. The message has the path and the line.
     """

@@ -28,9 +28,10 @@ class Document:
     """Document that is being read.
 
     words (List[str]): The tokens.
-    sentence_starts (List[int]): First token of each sentence.
+    sentence_starts (List[int]): Index of the first token of each sentence.
     clusters (Dict[str, List[Tuple[int, int]]]): Start and end of the mentions, by cluster.
-    opened (Dict[str, List[int]]): First tokens of the mentions that have not ended, by cluster.
+    opened (Dict[str, List[int]]): Index of the first token of each mention that has not ended, by
+        cluster.
     n_left_out (int): Number of mentions left out because another cluster has the same span.
     """
 

@@ -51,9 +51,9 @@ def find_text(inputs: list[str], exclude: list[str]) -> list[Path]:
 
 
 def write_sentences(files: list[Path], output: Path, lang: str) -> tuple[int, int]:
-    """Write the sentences of files to one file. After an error, the file is as before.
+    """Write the sentences of files to one file. If this fails, an existing file is unchanged.
 
-    RETURNS (Tuple[int, int]): Numbers of sentences and tokens.
+    RETURNS (Tuple[int, int]): Number of sentences, and number of tokens.
     """
     n_sentences = n_tokens = 0
     with atomic_stream(output) as stream:

@@ -1,4 +1,4 @@
-"""Change of the share that one source has in a text, for pretraining."""
+"""Change of the share of the tokens that come from one source, in a text for pretraining."""
 
 import gzip
 import random

@@ -39,7 +39,7 @@ class Sentence:
 
     words (Tuple[str, ...]): The tokens.
     ents (Tuple[Tuple[int, int, str], ...]): Start, end and label of each entity.
-    label (Optional[str]): The label, in textcat.
+    label (Optional[str]): The label for textcat; None for NER.
     """
 
     words: tuple[str, ...]
@@ -190,14 +190,14 @@ class Writer:
         return Sentence(sentence.words, label=label)
 
     def mixture(self, parts: dict[tuple[str, str], int]) -> Sentence:
-        """Generate a sentence of a random task and kind, with these weights."""
+        """Generate a sentence of a random task and kind. `parts` contains their weights."""
         task, kind = pick(self.rng, [part for part, weight in parts.items() for _ in range(weight)])
         return self.ner(kind) if task == "ner" else self.sense(kind)
 
     def sentences(
         self, size: int, parts: dict[tuple[str, str], int], banned: set[tuple[str, ...]]
     ) -> list[Sentence]:
-        """Generate sentences with random tasks and kinds, without the banned sentences."""
+        """Generate `size` sentences with random tasks and kinds. No sentence is in `banned`."""
         result = []
         while len(result) < size:
             sentence = self.mixture(parts)

@@ -20,12 +20,12 @@ SCORE = "coref_f"
 
 
 def mean_score(runs: Sequence[Run], documents: np.ndarray) -> float:
-    """Return the mean score of runs on documents, given by number; a number can occur twice."""
+    """Return the mean score of runs on the documents with these indices, which may repeat."""
     return float(np.mean([score_of(run, documents) for run in runs]))
 
 
 def score_of(run: Run, documents: np.ndarray) -> float:
-    """Return the score of a run on documents, given by number; a number can occur twice."""
+    """Return the score of a run on the documents with these indices, which may repeat."""
     counts = [{name: ClusterCounts(*of) for name, of in run.counts[i].items()} for i in documents]
     return float(total_scores(counts)[SCORE] or 0.0)
 

@@ -12,7 +12,7 @@ CORPUS = "spacy.Corpus.v1"
 
 
 def open_corpus(path: Path, block: Mapping[str, Any]) -> Callable[[Language], Iterator[Example]]:
-    """Create the reader of a config's block for another file.
+    """Create the reader that a block of a config describes, but for another file.
 
     path (Path): The file to read.
     block (Mapping[str, Any]): A block of the config's section `[corpora]`.

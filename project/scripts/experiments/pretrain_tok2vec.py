@@ -67,7 +67,7 @@ def main(
         config["pretraining"] = pretraining_block()
         how = {"minutes": minutes, "format": format, "lang": lang}
         config["corpora"]["pretrain"] = {"@readers": READER, "path": str(text), **how}
-        use_processor(gpu_id)  # Before mkdir, so that a missing GPU leaves no folder.
+        use_processor(gpu_id)  # Call this before mkdir: a missing GPU leaves no folder.
         output.mkdir(parents=True, exist_ok=True)
         pretrain(config.interpolate(), output, use_gpu=gpu_id, silent=False, skip_last=True)
 

@@ -124,7 +124,7 @@ def do_all(
 
 
 def leave_out(plan: Sequence[Trial], places: Places) -> list[Trial]:
-    """Leave out the trials whose inputs are missing, and print a warning for each missing file.
+    """Return the trials whose inputs exist, and print a warning for each missing file.
 
     RETURNS (List[Trial]): The trials that can run.
     RAISES (ValueError): No trial can run.
@@ -178,7 +178,7 @@ def main(
         options += [f"--{name.replace('_', '-')}", str(value)]
 
     def is_done(trial: Trial) -> bool:
-        """Return whether a trial has a result, if necessary copied from another experiment."""
+        """Return whether a trial has a result. Copy it from an equal trial if there is one."""
         job = prepare(trial, places, changed)
         result = job.find_result()
         if result is not None:

@@ -51,7 +51,7 @@ from .trials import (
 LOGGER = "spacy-elmo-project.progress.v1"
 SPLITS = ("train", "dev", "test")
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3)  # Shares of the words that are damaged.
-VECTORS = Path("vocab") / "vectors"  # In a pipeline's folder.
+VECTORS = Path("vocab") / "vectors"  # Path in the folder of a pipeline.
 
 
 class TimeIsUp(Exception):
@@ -149,7 +149,7 @@ class Job:
             for run in read_runs(self.folder)
             if run.settings == self.settings and (run.robustness or not needs_curves)
         ]
-        equal.sort(key=lambda run: run.name != self.trial.name)  # Its own run first.
+        equal.sort(key=lambda run: run.name != self.trial.name)  # Prefer the trial's own run.
         return equal[0].model_dump(exclude_unset=True) if equal else None
 
     def write(self, result: dict[str, Any]) -> None:
@@ -258,7 +258,7 @@ def checksum(config: Config, files: dict[str, Path], inputs: Inputs, max_minutes
 
 
 def use_processor(gpu_id: int) -> AbstractContextManager[None]:
-    """Select the GPU, or return a context that selects the CPU.
+    """Select a GPU, or return a context manager that selects the CPU.
 
     gpu_id (int): Number of the GPU; -1 for the CPU.
     RAISES (ValueError): There is no such GPU.
@@ -301,7 +301,7 @@ def do(job: Job) -> dict[str, Any]:
 
 
 def measure_curves(nlp: Language, job: Job) -> list[dict[str, Any]]:
-    """Measure the score that counts on the test data, by kind and share of damaged words."""
+    """Measure the main score on the test data, for each kind and share of damaged words."""
     kinds = ("keyboard", "ocr", *(["misspellings"] if nlp.lang == "en" else []))
     examples = read_gold_examples(nlp, job.corpus["test"])
     score = SCORES[job.trial.task][0]
@@ -328,7 +328,7 @@ def numbers_of(scores: dict[str, Any]) -> dict[str, float]:
 def mixes_of(nlp: Language) -> dict[str, list[dict[str, Any]]]:
     """Return the learned mixes, by component; the mix at the input comes first."""
     mixes = defaultdict(list)
-    for row in reversed(learned_mixes(nlp)):  # There the mix at the output comes first.
+    for row in reversed(learned_mixes(nlp)):  # Reverse: its first mix is at the output.
         mixes[row["component"]].append({"weights": row["weights"], "gamma": row["gamma"]})
     return dict(mixes)
 

@@ -77,7 +77,7 @@ class FrozenTransformer(FrozenBiLM):
             self._checksum = hashlib.file_digest(file, "sha256").hexdigest()
 
     def replace(self, **changes: Any) -> "FrozenTransformer":
-        """Return the model itself: precision and cache are settings of a biLM."""
+        """Return the model itself, because it has no precision or cache that could change."""
         return self
 
     def embed(

@@ -133,7 +133,7 @@ def read_share(
 
 
 def choose(n_examples: int, share: float, seed: int) -> list[int]:
-    """Return the numbers of the chosen examples in ascending order, at least one."""
+    """Return the indices of the chosen examples in ascending order, at least one."""
     order = Random(seed).sample(range(n_examples), n_examples)
     return sorted(order[: max(1, round(share * n_examples))])
 

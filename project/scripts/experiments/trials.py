@@ -93,7 +93,7 @@ SEEDS = (0, 1, 2)
 
 @dataclass(frozen=True)
 class Trial:
-    """One training.
+    """One training of one variant on one corpus with one seed.
 
     experiment (str): The experiment, a key of `ROWS`.
     data (str): The corpus, a key of `TASKS`.

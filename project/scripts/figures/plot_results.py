@@ -187,7 +187,7 @@ def _draw_probe(axes: Axes, runs: list[Run]) -> None:
 
 
 def _points(runs: list[Run], field: str, score: str) -> dict[Any, Summary]:
-    """Summarize a score for each value of a field."""
+    """Return the summary of a score over the runs with each value of a field, by value."""
     found = {value: summarize(at, score) for (value,), at in group(runs, field).items()}
     return {value: one for value, one in found.items() if one}
 

@@ -73,7 +73,7 @@ def looks() -> Iterator[Look]:
 
 @contextmanager
 def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Create a figure for a `with` block, and write it to a file at the end of the block.
+    """Context manager: create a figure, and write it to a file at the end of the block.
 
     path (Path): The file: .svg, .png or .pdf.
     width (float): Width in inches.

@@ -89,7 +89,7 @@ class Summary(NamedTuple):
 def load(folder: Path) -> list[Run]:
     """Read all runs of a folder, sorted by corpus and variant in the order of `NAMES`.
 
-    RAISES (ValueError): See `read_runs`.
+    RAISES (ValueError): A line is not a run, or two files with the same suffix contain a run.
     """
     order = {name: place for place, name in enumerate(NAMES)}
     return sorted(
@@ -107,7 +107,7 @@ def group(runs: Iterable[Run], *names: str) -> dict[tuple, list[Run]]:
 
 
 def distinct(runs: Iterable[Run]) -> list[Run]:
-    """Return the runs without copies of an earlier run for another experiment."""
+    """Return the runs. If several experiments share a run, return only the first of its copies."""
     found: dict[str, Run] = {}
     for run in runs:
         found.setdefault(run.settings or run.name, run)
