@@ -62,7 +62,7 @@ class ModuleShim(PyTorchShim):
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use other parameters inside the context, such as the averages of the optimizer.
+        """Context manager: use other parameters, such as the averages of the optimizer.
 
         params (Dict[Tuple[int, str], FloatsXd]): The parameters by id of the shim and name.
         """

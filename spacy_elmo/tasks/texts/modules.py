@@ -52,9 +52,11 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the output of the first biLSTM for the first (or second) texts, and their mask.
+        """Run the first biLSTM over the first, or the second, texts of all pairs.
 
-        `beside` contains vectors to concatenate with it, or nothing.
+        texts (Sequence[Tensor]): Vectors of the texts. *Shape:* `(n_tokens, nI)` each
+        beside (Sequence[Tensor]): Vectors to concatenate with the output; empty for none.
+        RETURNS (Tuple[Tensor, Tensor]): The padded output, and a mask that is True at tokens.
         """
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
@@ -155,7 +157,7 @@ class BiDAFSelfAttention(nn.Module):
         """Return `[h ; c ; h * c ; q * c]` for the vector h of each token of the context.
 
         c is the sum of the question's vectors, weighted by the attention of h. q is the sum of the
-        context's vectors, weighted by the attention of the question. It is the same for all h.
+        context's vectors, weighted by the attention of the question. q is the same for all h.
         """
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question
