@@ -22,7 +22,7 @@ def ConcatTok2Vec(first: Tok2Vec, second: Tok2Vec) -> Tok2Vec:
 
 
 def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, Callable]:
-    """Run both layers, and concatenate their vectors of each token."""
+    """Run both layers, and concatenate the two vectors of each token."""
     (first, bp_first), (second, bp_second) = (layer(docs, is_train) for layer in model.layers)
     xp = model.ops.xp
     outputs = [xp.concatenate([one, two], axis=1) for one, two in zip(first, second)]
