@@ -29,12 +29,14 @@ class Candidates(NamedTuple):
 
 
 class SoftmaxRows(NamedTuple):
-    """Copies of the softmax rows that a training step uses. They collect the gradient.
+    """Copies of the weights and biases of those words that a training step uses.
+
+    Only the copies get a gradient.
 
     words (Tensor): Word ids, in ascending order. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
     bias (Tensor): *Shape:* `(r,)`
-    candidates (Candidates): The candidates, a part of the words.
+    candidates (Candidates): The candidates. `words` contains their words and the targets.
     """
 
     words: Tensor
@@ -44,10 +46,10 @@ class SoftmaxRows(NamedTuple):
 
 
 class LanguageModelSoftmax(nn.Module):
-    """Softmax layer. Training uses sampled or all words, evaluation uses all words.
+    """Softmax over a vocabulary. Training compares a target with all words, or with random words.
 
-    Negatives are drawn from a log-uniform distribution (Jean et al. 2015). So for sampling, the
-    vocabulary must be in descending order of count.
+    The random words, called negatives, have a log-uniform distribution (Jean et al. 2015). So for
+    sampling, the vocabulary must be in descending order of count. Evaluation uses all words.
 
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
@@ -76,7 +78,7 @@ class LanguageModelSoftmax(nn.Module):
     def draw_negatives(
         self, n_draws: int, generator: Optional[torch.Generator] = None
     ) -> Candidates:
-        """Draw words with replacement. The distribution is log-uniform in the rank.
+        """Draw random words with replacement, with a log-uniform distribution over the ranks.
 
         A word that is drawn several times becomes one candidate. Otherwise the loss would be
         biased.
