@@ -226,7 +226,7 @@ class BiLM(nn.Module):
     ) -> Tensor:
         """Compute the context-free vectors of the token encoder.
 
-        tokens (Sequence[str]): Different token strings.
+        tokens (Sequence[str]): Token strings, each only once.
         product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
             weights.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`

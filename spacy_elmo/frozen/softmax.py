@@ -88,7 +88,7 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the weights of each cluster of rare words: to a lower width, and to the words."""
+        """Yield two weights per cluster of rare words: P to a lower width, then to the words."""
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))
@@ -96,7 +96,7 @@ class FrozenSoftmax:
 
 
 def adaptive_cutoffs(n_words: int) -> list[int]:
-    """Return the ranks at which an adaptive softmax's clusters of rare words start."""
+    """Return the rank at which each cluster of rare words of an adaptive softmax starts."""
     cutoffs = [cutoff for cutoff in _CUTOFFS if cutoff < n_words - 1]
     # An adaptive softmax needs at least one cluster, so very small vocabularies are cut in half.
     return cutoffs or [max(1, n_words // 2)]
