@@ -54,7 +54,7 @@ class FrozenBiLM:
         "auto" is the fastest format whose vectors are close to float32.
     cache (int): Number of token strings whose vectors are cached.
     alignment (Optional[numpy.ndarray]): W; a vector v becomes `W v`. *Shape:* `(width, width)`
-    provenance (Optional[dict]): Origin and training of the model, in types of JSON.
+    provenance (Optional[dict]): Origin and training of the model, with values that JSON can store.
     kernel (Optional[Kernel]): Kernel for the computation. Default: the fastest kernel on this
         machine.
     RAISES (ValueError): The precision is unknown, or the vocabularies do not fit the sizes.
