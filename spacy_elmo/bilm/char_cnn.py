@@ -153,8 +153,8 @@ def different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]
 
     character_ids (Tensor): Ids. Any shape.
     n_characters (int): Size of the vocabulary.
-    RETURNS (Tuple[Tensor, Tensor]): The different ids, and for each id of the input its index among
-        them. On a GPU, these may be all ids of the vocabulary.
+    RETURNS (Tuple[Tensor, Tensor]): The different ids (on a GPU sometimes all ids of the
+        vocabulary), and for each id of the input its index among them.
     """
     if character_ids.is_cpu or n_characters > ALL_CHARACTERS:
         used, index = torch.unique(character_ids, return_inverse=True)

@@ -68,7 +68,7 @@ class BackwardProducts:
 
     weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Input weight, state weight and projection.
     read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
-    n_rows (int): Maximum number of rows of a step.
+    n_rows (int): Number of sequences in the first step, which has the most.
     dtype (Optional[torch.dtype]): Type of the products. Default: the type of `read`.
     """
 
@@ -94,7 +94,7 @@ class BackwardProducts:
         """Return the tensor into which the gradients of a step's gates must be written.
 
         first (int): Index of the step's first item in the chunk.
-        size (int): Number of rows of the step.
+        size (int): Number of sequences in the step.
         RETURNS (Tensor): *Shape:* `(size, 4D)`
         """
         if self.exact is not None:

@@ -1,4 +1,4 @@
-"""Construction of modules without values. The values then come from a file."""
+"""Construction of modules whose parameters have no values yet: a file contains the values."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

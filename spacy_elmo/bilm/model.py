@@ -224,7 +224,7 @@ class BiLM(nn.Module):
     def token_vectors(
         self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Compute the context-free vectors of the token encoder.
+        """Compute the context-free vectors of tokens with the token encoder.
 
         tokens (Sequence[str]): Token strings, each only once.
         product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
@@ -254,7 +254,7 @@ class BiLM(nn.Module):
         )
 
     def warm_state(self) -> BiLMState:
-        """Return the LSTM state after an empty sentence (`<S> </S>`), one row.
+        """Return the LSTM state after an empty sentence (`<S> </S>`), for one sequence.
 
         For a model without sentence marks, this is a state of zeros.
         """

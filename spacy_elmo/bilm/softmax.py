@@ -125,7 +125,7 @@ class LanguageModelSoftmax(nn.Module):
         `sampled_softmax_loss`, which bilm-tf uses, does the same. The loss is not a
         log-likelihood.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
         rows (SoftmaxRows): Result of `rows` for these targets. All contexts have the same
             candidates.
@@ -150,7 +150,7 @@ class LanguageModelSoftmax(nn.Module):
 
         The result is exact: it uses the full softmax, in chunks that limit the memory.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
         RETURNS (float): The sum.
         """
@@ -166,14 +166,14 @@ class LanguageModelSoftmax(nn.Module):
     def log_probabilities(self, contexts: Tensor) -> Tensor:
         """Compute the log-probability of each word with the full softmax.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         RETURNS (Tensor): float64. *Shape:* `(n, V)`
         """
         return F.linear(contexts, self.weight, self.bias).double().log_softmax(dim=1)
 
 
 class AdaptiveSoftmax(nn.Module):
-    """PyTorch's adaptive softmax (Grave et al. 2017), with narrow clusters for rare words.
+    """PyTorch's adaptive softmax (Grave et al. 2017), with smaller weights for rare words.
 
     The loss is an exact log-likelihood. The vocabulary must be in descending order of count.
 
@@ -190,7 +190,7 @@ class AdaptiveSoftmax(nn.Module):
     def loss(self, contexts: Tensor, targets: Tensor) -> Tensor:
         """Compute the mean negative log-probability of the targets.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
         RETURNS (Tensor): A scalar, in nats.
         """
@@ -209,7 +209,7 @@ class AdaptiveSoftmax(nn.Module):
     def log_probabilities(self, contexts: Tensor) -> Tensor:
         """Compute the log-probability of each word.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         RETURNS (Tensor): float64. *Shape:* `(n, V)`
         """
         return self.layers.log_prob(contexts).double()

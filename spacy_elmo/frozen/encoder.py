@@ -156,7 +156,7 @@ def stored_type(weight: np.ndarray, precision: str) -> str:
 
 
 def _taps(weight: np.ndarray) -> np.ndarray:
-    """Convert the weight of a convolution to one matrix per tap. Add zeros for missing filters.
+    """Convert the weight of a convolution to one matrix per tap, padded with zeros.
 
     weight (numpy.ndarray): *Shape:* `(n_filters, E, width)`
     RETURNS (numpy.ndarray): float32. *Shape:* `(width, E, n)`, where n is `n_filters`, rounded up

@@ -53,7 +53,8 @@ class FrozenBiLM:
     precision (str): Number format of matrix products: "float32", "bfloat16", "int8", or "auto".
         "auto" is the fastest format whose vectors are close to float32.
     cache (int): Number of token strings whose vectors are cached.
-    alignment (Optional[numpy.ndarray]): W; a vector v becomes `W v`. *Shape:* `(width, width)`
+    alignment (Optional[numpy.ndarray]): Matrix W, which aligns the vectors with another model: v
+        becomes `W v`. *Shape:* `(width, width)`
     provenance (Optional[dict]): Origin and training of the model, with values that JSON can store.
     kernel (Optional[Kernel]): Kernel for the computation. Default: the fastest kernel on this
         machine.
@@ -278,7 +279,7 @@ class FrozenBiLM:
         return outputs, FrozenState(hidden, cell)
 
     def token_vectors(self, tokens: Sequence[str]) -> np.ndarray:
-        """Compute the context-free vectors of the token encoder.
+        """Compute the context-free vectors of tokens with the token encoder.
 
         tokens (Sequence[str]): Token strings, each only once.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
@@ -296,7 +297,7 @@ class FrozenBiLM:
         )
 
     def warm_state(self) -> FrozenState:
-        """Return the LSTM state after an empty sentence (`<S> </S>`), one row.
+        """Return the LSTM state after an empty sentence (`<S> </S>`), for one sequence.
 
         For a model without sentence marks, this is a state of zeros.
         """
@@ -343,7 +344,7 @@ class FrozenBiLM:
         self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
 
     def _opened_state(self, state: Any) -> FrozenState:
-        """Return the LSTM state after the first mark that each direction reads, one row.
+        """Return the LSTM state after the first mark that each direction reads, for one sequence.
 
         state (Union[None, str]): State before the mark: None for zeros, or "warm".
         RETURNS (FrozenState): The state: forward after the start mark, backward after the end mark.

@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PackedOrder:
-    """Order in which an LSTM stack of each direction reads the items (tokens) of several sequences.
+    """Order in which the forward and the backward LSTMs read the items (tokens) of sequences.
 
     Each direction can skip the first items that it would read (`skip` of `pack`). Skipped items are
     not in the order.

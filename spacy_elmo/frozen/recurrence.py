@@ -174,7 +174,7 @@ class FrozenStacks:
         return outputs
 
     def _connect(self, i: int, d: int, inputs: np.ndarray, output: np.ndarray) -> None:
-        """Change the output of layer i, direction d in place: apply its residual or highway."""
+        """Apply the residual or highway connection of layer i, direction d: change `output`."""
         if self.highways:
             gate = sigmoid(self.highways[i - 1][d](inputs))
             output[:] = inputs + gate * (output - inputs)

@@ -53,7 +53,7 @@ class FrozenSoftmax:
     def log_probabilities(self, contexts: np.ndarray) -> np.ndarray:
         """Compute the log-probability of every word.
 
-        contexts (numpy.ndarray): *Shape:* `(n, P)`
+        contexts (numpy.ndarray): Context vectors. *Shape:* `(n, P)`
         RETURNS (numpy.ndarray): float64. *Shape:* `(n, V)`
         """
         if self.kind == "full":
@@ -70,7 +70,7 @@ class FrozenSoftmax:
     def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
         """Compute the sum of the targets' negative log-probabilities, in nats.
 
-        contexts (numpy.ndarray): *Shape:* `(n, P)`
+        contexts (numpy.ndarray): Context vectors. *Shape:* `(n, P)`
         targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
         RETURNS (float): The sum.
         """
@@ -88,7 +88,7 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield two weights per cluster of rare words: P to a lower width, then to the words."""
+        """Yield the two weights of each cluster of rare words: `(low, P)` and `(n_words, low)`."""
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))

@@ -21,7 +21,7 @@ from .windows import Window
 
 
 class Contexts(torch.nn.Module):
-    """Module that computes context vectors, from which a softmax predicts words, with a biLM.
+    """Module that runs a biLM over windows of text, to get the vectors that predict words.
 
     bilm (BiLM): The layers.
     """

@@ -14,7 +14,7 @@ from ..text.corpus import END_ID, START_ID, Corpus
 
 @dataclass(frozen=True)
 class Window:
-    """Consecutive tokens of several streams, forward and backward. Ids are indices of corpus types.
+    """Consecutive tokens of several streams, forward and backward. Ids refer to `Corpus.types`.
 
     inputs (numpy.ndarray): Ids of the tokens to read: those of the first step, then those of the
         second, and so on. *Shape:* `(2, n_items)`
