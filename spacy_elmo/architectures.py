@@ -107,14 +107,17 @@ def build_tok2vec_elmo(
 def build_concat_embed(
     embed: Tok2Vec, elmo: Tok2Vec, width: Optional[int] = None, maxout_pieces: int = 3
 ) -> Tok2Vec:
-    """Concatenate ELMo to the input of a task's encoder, `[x ; ELMo]` (section 3.3).
+    """Make a layer that concatenates ELMo with the input of a task's encoder, `[x ; ELMo]`.
+
+    See Peters et al. 2018, section 3.3.
 
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings, x.
     elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
     width (Optional[int]): Width that the encoder needs. A maxout layer with layer norm
         maps the vectors to this width. None: no maxout layer, for encoders that accept any width.
     maxout_pieces (int): Number of pieces of the maxout layer.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc. Without a maxout layer,
+        the width is the sum of both widths.
     """
     set_place(elmo, "input")
     if width is None:
@@ -124,7 +127,9 @@ def build_concat_embed(
 
 @registry.architectures("spacy-elmo.OutputConcat.v1")
 def build_output_concat(tok2vec: Tok2Vec, elmo: Tok2Vec) -> Tok2Vec:
-    """Concatenate ELMo to the output of a task's encoder, `[h ; ELMo]` (section 3.3).
+    """Make a layer that concatenates ELMo with the output of a task's encoder, `[h ; ELMo]`.
+
+    See Peters et al. 2018, section 3.3.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): The encoder with its embeddings, h.
     elmo (Model[List[Doc], List[Floats2d]]): A listener with its own mix, or a Tok2VecElmo.

@@ -194,7 +194,7 @@ def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Calla
 
 
 def roles_of_doc(doc: Doc) -> dict:
-    """Return `doc._.srl`: from the token index of each predicate to its spans by label."""
+    """Return `doc._.srl`: a dict from each predicate's token index to its spans by label."""
     from .tasks.srl.frames import roles_by_predicate
 
     return roles_by_predicate(doc)

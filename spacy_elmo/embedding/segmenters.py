@@ -22,7 +22,7 @@ from ..registry import registry
 
 
 class Segment(NamedTuple):
-    """Sequence of tokens that the language model reads at once, by token positions in a Doc.
+    """Sequence of tokens that the language model reads at once. All values are positions in a Doc.
 
     start (int): First token that the language model reads.
     end (int): The token after the last one that it reads.

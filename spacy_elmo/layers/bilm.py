@@ -237,7 +237,7 @@ class BiLMShim(Shim):
     def use_params(self, params: dict) -> Iterator[None]:
         """Context manager: use the averaged weights of an optimizer.
 
-        params (dict): From the id of the shim and the name of a weight to the averaged weight.
+        params (dict): The averaged weights. A key is the id of the shim and the name of a weight.
         """
         is_frozen = self._model is None or isinstance(self._model, FrozenBiLM)
         if is_frozen or not any(key[0] == self.id for key in params):

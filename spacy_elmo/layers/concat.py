@@ -54,9 +54,9 @@ def _sum_of_widths(first: Tok2Vec, second: Tok2Vec) -> Optional[int]:
 
 
 def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: int) -> Tok2Vec:
-    """Make a layer that concatenates each token's vectors from two tok2vec layers, and mixes them.
+    """Make a layer that concatenates each token's vectors from two tok2vec layers, then mixes them.
 
-    A maxout layer with layer norm maps them to `width`, as in spaCy's MultiHashEmbed.
+    For this, a maxout layer with layer norm maps them to `width`, as in spaCy's MultiHashEmbed.
     """
     concat = ConcatTok2Vec(first, second)
     maxout: Model[Floats2d, Floats2d] = Maxout(

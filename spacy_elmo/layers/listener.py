@@ -58,7 +58,7 @@ class ElmoListener(Model):
     width (Optional[int]): Width of the language model, 2P. Default: the pipe's width.
     upstream_name (str): Name of the pipe. "*": the nearest pipe before the component, and after
         training always the pipe on which the listener was trained.
-    grad_factor (float): Factor of the reported gradient.
+    grad_factor (float): Factor for the reported gradient.
     """
 
     name = "elmo_listener"

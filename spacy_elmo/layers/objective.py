@@ -51,8 +51,9 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
 def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
     """Make a reader that returns random weights, so that `spacy pretrain` can start from them.
 
-    Use it as `weights` of an `elmo` pipe, and repeat the pipe's block `model` in it. If you use the
-    same config in `spacy train`, the weights in `init_tok2vec` replace the random weights.
+    Use it as `weights` of an `elmo` pipe. Its argument is a copy of the pipe's block `model`. If
+    you use the same config in `spacy train`, the weights in `init_tok2vec` replace the random
+    weights.
 
     model (Model[List[Doc], List[Floats3d]]): A BiLMLayer. Only its sizes are used.
     seed (int): Seed of the random weights.

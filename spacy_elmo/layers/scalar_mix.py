@@ -37,8 +37,8 @@ def ScalarMix(
         value keeps the mix closer to the average.
     initial (Optional[List[float]]): Initial weights, which sum to 1. Default: equal weights.
     trainable (bool): Whether weights and gamma are learned.
-    learn_rate_factor (float): Factor of the learning rate of the raw weights with Adam. Set it
-        above 1 if training hardly changes the mix.
+    learn_rate_factor (float): Factor for the learning rate of the raw weights, if the optimizer is
+        Adam. Set it above 1 if training hardly changes the mix.
     RETURNS (Model[List[Floats3d], List[Floats2d]]): From `(L + 1, n_tokens, 2P)` to
         `(n_tokens, 2P)` per Doc.
     RAISES (ValueError): A value is invalid.

@@ -161,7 +161,7 @@ class Elmo(Training, TrainablePipe):
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
-        """Set `doc._.elmo`, `doc.tensor` and the hooks for `.vector`, if the settings say so.
+        """Set `doc._.elmo` (if `store_layers`), and `doc.tensor` with hooks (if `set_vectors`).
 
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): The result of `predict` for them.

@@ -113,7 +113,10 @@ class Listening:
 
     @property
     def listening_components(self) -> list[str]:
-        """Names of the components in `listener_map`; an empty list prevents warnings of spaCy."""
+        """Names of the components with connected listeners.
+
+        While `spacy train` starts, the list is empty for a frozen pipe, to prevent wrong warnings.
+        """
         # `spacy train` would warn that a frozen pipe sets no layers (W086), and that a frozen
         # component gets worse (W087). Neither is true: listeners request layers, and frozen
         # weights do not change.

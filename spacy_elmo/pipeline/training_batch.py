@@ -47,12 +47,12 @@ class TrainingBatch:
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """Check whether all listeners have read the batch, and have reported each gradient."""
+        """Check whether all listeners have read the batch, with a gradient for each read."""
         heard = {id(listener) for listener in listeners}
         return self.has_gradient and self._n_open == 0 and heard <= self._listeners
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
-        """Return the layers of some Docs of the batch. Note that the listener has read them."""
+        """Return the layers of some Docs of the batch, and count one more read by the listener."""
         self._listeners.add(id(listener))
         self._n_open += 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
