@@ -75,7 +75,8 @@ def lay_out(
 
     sentences (Sequence[Sequence[str]]): The tokens. Without marks, no sentence may be empty.
     marks (Sequence[str]): The marks at the start and the end of a sentence; empty for no marks.
-    skip (int): Number of tokens and marks that each direction skips, see `pack`.
+    skip (int): Number of tokens and marks that each direction skips: forward the first ones of a
+        sentence, backward the last ones.
     RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens and marks; for each
         item of the concatenated sentences, the index of its token or mark; the packed order.
     """

@@ -202,7 +202,7 @@ class BiLMShim(Shim):
         return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
 
     def copy(self) -> "BiLMShim":
-        """Copy the shim with its weights, see `copy_shim`."""
+        """Copy the shim with its weights. The copy has a new id."""
         return copy_shim(self)
 
     def finish_update(self, optimizer: Optimizer) -> None:

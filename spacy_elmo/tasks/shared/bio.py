@@ -121,12 +121,12 @@ class BILUOTags(BIOTags):
 
 @lru_cache(maxsize=16)
 def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
-    """Return the BIO or BILUO tags (`kind`) of some labels. The last 16 results are cached."""
+    """Return a BIOTags or BILUOTags (`kind`) for some labels. The last 16 results are cached."""
     return kind(labels)
 
 
 class TagError(ValueError):
-    """Error for an unknown or misplaced tag. `token` is its position."""
+    """Error for an unknown or misplaced tag. `token` is the position of the tag."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")

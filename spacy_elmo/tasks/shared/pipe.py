@@ -139,7 +139,7 @@ class SpanPipe(TaskPipe):
     """Base class of components that find labeled spans.
 
     `cfg["labels"]` contains the labels. After initialization, labels cannot be added. A subclass
-    also defines `_tags`, the BIO or BILUO tags of the labels.
+    also defines `_tags`, a BIOTags or BILUOTags for the labels.
     """
 
     advice = "Annotate them there, or set labels in [initialize.components]"

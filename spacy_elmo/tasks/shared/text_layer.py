@@ -30,11 +30,11 @@ def TextLayer(
     nO: Optional[int] = None,
     **attrs: object,
 ) -> Model:
-    """Build a Thinc layer whose forward pass uses `run_texts`.
+    """Build a Thinc layer that runs a PyTorch module over the one or two texts of each Doc.
 
     name (str): Name of the layer.
-    forward (Callable): The forward pass.
-    init (Callable): The initialization. It must call `create_module`.
+    forward (Callable): The forward pass, which calls `run_texts`.
+    init (Callable): The initialization, which calls `create_module`.
     build (Callable[..., Module]): Makes the PyTorch module from its sizes.
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors for the input of the module.
     output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that the module

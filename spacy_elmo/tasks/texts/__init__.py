@@ -93,7 +93,7 @@ def copy_pair(doc: Doc, groups: Sequence[str]) -> Doc:
 
     doc (Doc): The Doc.
     groups (Sequence[str]): The keys of the span groups of the two texts.
-    RAISES (ValueError): A group is wrong, see `read_halves`.
+    RAISES (ValueError): A group does not have exactly one span, or the two spans overlap.
     """
     copy = copy_tokens(doc)
     for group, half in zip(groups, read_halves(doc, groups)):
