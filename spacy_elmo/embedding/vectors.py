@@ -96,8 +96,8 @@ def has_vector(item: Item) -> bool:
 def token_similarity(token: Token, other: Any) -> float:
     """Compute the cosine of a token's vector and another vector.
 
-    A Lexeme has no contextual vector. So it is compared with the token's own Lexeme, by static
-    vectors.
+    A Lexeme has no contextual vector. If `other` is a Lexeme, it is compared with the token's own
+    Lexeme, by their static vectors.
 
     token (Token): The token.
     other (Union[Doc, Span, Token, Lexeme]): The other item.

@@ -90,8 +90,8 @@ def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
     """Find the index of each packed item among the packed items of the other direction.
 
     batch_sizes (Sequence[int]): Number of sequences that run at each step.
-    RETURNS (numpy.ndarray): For each packed item of one direction, the index of the same item in
-        the other direction. *Shape:* `(n_packed,)`
+    RETURNS (numpy.ndarray): For each packed item of one direction, the packed index of the same
+        token in the other direction. *Shape:* `(n_packed,)`
     """
     sizes = np.asarray(batch_sizes, dtype="int64")
     starts = np.cumsum(sizes) - sizes

@@ -66,7 +66,7 @@ class InputVocabulary:
         data (bytes): JSON.
         n_strings (int): Expected number of strings. Data that contain many more are not parsed.
         RETURNS (InputVocabulary): The vocabulary.
-        RAISES (ValueError): The data are not a vocabulary, or too long.
+        RAISES (ValueError): The data are not a vocabulary, or contain too many strings.
         """
         if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
             raise ValueError(f"more strings than the expected {n_strings:,}. The file is damaged.")

@@ -133,7 +133,7 @@ def run_texts(
 
 
 def _run_groups(module: Callable, tensors: list, *, size: int) -> Sequence:
-    """Split tensors into lists of `size` tensors, and call a module with a list per argument."""
+    """Split tensors into lists of `size` tensors. Call a module with each list as an argument."""
     found: Sequence = module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
     return found
 

@@ -158,7 +158,8 @@ class SemanticRoleLabeler(SpanPipe):
         """Write the roles to `doc.spans["srl"]`.
 
         docs (Iterable[Doc]): The Docs.
-        scores (List[Optional[Dict]]): The result of `predict` for them. None: change nothing.
+        scores (List[Optional[Dict]]): The result of `predict` for them. For None, the Doc does not
+            change.
         """
         for doc, frames in zip(docs, scores):
             if frames is not None:
@@ -199,7 +200,7 @@ class SemanticRoleLabeler(SpanPipe):
     ) -> tuple[float, list[Floats2d]]:
         """Return the negative log-likelihood, summed over tokens, and its gradient.
 
-        The gradient is with respect to the logits. `scores` is a list of instances, and a list of
+        The gradient is with respect to the logits. `scores` contains two lists: the instances, and
         the tag probabilities of each instance.
         """
         loss, d_scores = 0.0, []

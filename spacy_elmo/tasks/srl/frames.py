@@ -84,7 +84,7 @@ class SRLTags(BIOTags):
     def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
         """Find the best valid sequence of tags that has B-V at the predicate, and only there.
 
-        scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
+        scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
         predicate (int): Position of the predicate in the sentence.
         RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`
         """

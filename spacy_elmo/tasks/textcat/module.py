@@ -11,7 +11,7 @@ N_POOLS = 4  # Maximum, mean, minimum, self-attention.
 
 
 class BiattentiveClassifier(nn.Module):
-    """Classifier of sequences.
+    """Classifier of texts, which are sequences of token vectors.
 
     `x` is a sequence after a ReLU layer:
 

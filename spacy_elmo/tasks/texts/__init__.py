@@ -38,7 +38,7 @@ def make_pair(
     first (Union[str, Sequence[str]]): The first text, or its words.
     second (Union[str, Sequence[str]]): The second text, or its words.
     groups (Sequence[str]): The keys of the span groups of the two texts.
-    RETURNS (Doc): The Doc. Each group contains one span, a text.
+    RETURNS (Doc): The Doc. Each of the two groups contains one span: a text.
     """
     halves = [_tokens(nlp, text) for text in (first, second)]
     if halves[0]:

@@ -9,7 +9,7 @@ from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_soft
 
 
 class ESIM(nn.Module):
-    """Enhanced sequential inference model (Chen et al. 2017, section 3).
+    """Enhanced sequential inference model, which labels pairs of texts (Chen et al. 2017).
 
     Other vectors, such as ELMo's, can be concatenated with the output of the first biLSTM (Peters
     et al. 2018, section 3.3).
@@ -101,10 +101,11 @@ def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
 
 
 class BiDAFSelfAttention(nn.Module):
-    """Attention between question and context, then self-attention of the context.
+    """Module that finds the answer to a question in its context (Clark and Gardner 2017).
 
-    See Clark and Gardner 2017, section 3.1. Other vectors, such as ELMo's, can be concatenated with
-    the output of the first biGRU (Peters et al. 2018, section 3.3).
+    It has attention between question and context, then self-attention of the context (section 3.1).
+    Other vectors, such as ELMo's, can be concatenated with the output of the first biGRU (Peters et
+    al. 2018, section 3.3).
 
     nI (int): Width of the input vectors.
     nE (int): Width of the vectors for the output of the first biGRU; 0 for none.
