@@ -11,9 +11,9 @@ def pretrained(name_or_path: Union[str, Path]) -> dict[str, Any]:
 
     Example: `nlp.add_pipe("elmo", config=spacy_elmo.pretrained(PATH))`.
 
-    name_or_path (Union[str, Path]): Path, name ("original", "manylangs-fr") or `https://`
-        URL of a model. A published model is downloaded at the first use.
-    RETURNS (dict): The config: weights, and their sizes.
+    name_or_path (Union[str, Path]): Path, name (such as "original" or "manylangs-fr") or
+        `https://` URL of a model. If it is not a local path, the first use downloads the model.
+    RETURNS (dict): The settings `weights` and `model`, which contains the sizes of the weights.
     RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """
@@ -30,5 +30,5 @@ __all__ = ["__version__", "pretrained"]
 
 
 def __dir__() -> list[str]:
-    """Return only the public names, not the imports of this module."""
+    """Return the public names of this module, without the names that it imports."""
     return __all__

@@ -35,7 +35,7 @@ def build_bilm(**sizes: Any) -> Model[list[Doc], Layers]:
     return BiLMLayer(BiLMConfig.from_dict(sizes))
 
 
-# spaCy uses the signature to check the config and to fill in defaults.
+# spaCy checks the config against the signature, and takes the defaults from it.
 build_bilm.__signature__ = Signature(  # type: ignore[attr-defined]
     [
         Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=Any)
@@ -60,7 +60,7 @@ def build_listener(
     mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The component's mix of layers. Default: a
         ScalarMix.
     upstream (str): Name of the pipe. "*": the nearest pipe before the component.
-    grad_factor (float): Factor of the gradient that goes to the language model.
+    grad_factor (float): Factor for the gradient that goes to the language model.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
     """
     return ElmoListener(
@@ -87,8 +87,8 @@ def build_tok2vec_elmo(
 ) -> Tok2Vec:
     """Make a tok2vec that contains its own language model and mix, for use without an `elmo` pipe.
 
-    `nlp.replace_listeners` replaces a listener with this. The other arguments are settings of the
-    pipe (`ElmoSettings`).
+    `nlp.replace_listeners` puts this layer in the place of a listener. The arguments not listed
+    here are described in `ElmoSettings`.
 
     bilm (Model[List[Doc], List[Floats3d]]): The language model.
     mix (Optional[Model[List[Floats3d], List[Floats2d]]]): The mix of layers. Default: a ScalarMix.
@@ -99,7 +99,7 @@ def build_tok2vec_elmo(
     del arguments["mix"]  # The setting `mix` is for `doc.tensor`.
     shim = get_shim(bilm)
     shim.settings = ElmoSettings.from_arguments(arguments)
-    shim.sizes_may_follow = False  # The layers around are built for these sizes.
+    shim.sizes_may_follow = False  # The component's other layers are built for these sizes.
     return join_tok2vec(bilm, ScalarMix() if mix is None else mix)
 
 
@@ -107,14 +107,17 @@ def build_tok2vec_elmo(
 def build_concat_embed(
     embed: Tok2Vec, elmo: Tok2Vec, width: Optional[int] = None, maxout_pieces: int = 3
 ) -> Tok2Vec:
-    """Concatenate ELMo to the input of a task's encoder, `[x ; ELMo]` (section 3.3).
+    """Make a layer that concatenates ELMo with the input of a task's encoder, `[x ; ELMo]`.
+
+    See Peters et al. 2018, section 3.3.
 
     embed (Model[List[Doc], List[Floats2d]]): The task's own embeddings, x.
     elmo (Model[List[Doc], List[Floats2d]]): A listener, or a Tok2VecElmo.
     width (Optional[int]): Width that the encoder needs. A maxout layer with layer norm
         maps the vectors to this width. None: no maxout layer, for encoders that accept any width.
     maxout_pieces (int): Number of pieces of the maxout layer.
-    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc. Without a maxout layer,
+        the width is the sum of both widths.
     """
     set_place(elmo, "input")
     if width is None:
@@ -124,11 +127,13 @@ def build_concat_embed(
 
 @registry.architectures("spacy-elmo.OutputConcat.v1")
 def build_output_concat(tok2vec: Tok2Vec, elmo: Tok2Vec) -> Tok2Vec:
-    """Concatenate ELMo to the output of a task's encoder, `[h ; ELMo]` (section 3.3).
+    """Make a layer that concatenates ELMo with the output of a task's encoder, `[h ; ELMo]`.
+
+    See Peters et al. 2018, section 3.3.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): The encoder with its embeddings, h.
     elmo (Model[List[Doc], List[Floats2d]]): A listener with its own mix, or a Tok2VecElmo.
-    RETURNS (Model[List[Doc], List[Floats2d]]): The concatenated vectors of each Doc.
+    RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, sum of both widths)` per Doc.
     """
     set_place(elmo, "output")
     return ConcatTok2Vec(tok2vec, elmo)

@@ -186,23 +186,25 @@ def make_qa(
 def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Callable]) -> Pipe:
     """Make an `elmo_textpair` pipe.
 
-    model (Model[List[Doc], Floats2d]): Model from Docs of two texts to label probabilities.
+    model (Model[List[Doc], Floats2d]): Model that computes the probabilities of the labels for Docs
+        of two texts. *Shape:* `(n_docs, n_labels)`
     scorer (Optional[Callable]): The function that `nlp.evaluate` calls for this pipe.
     """
     return _make("texts.textpair:TextPairCategorizer", **locals(), threshold=0.0)
 
 
 def roles_of_doc(doc: Doc) -> dict:
-    """Return `doc._.srl`: for the token index of each predicate, lists of spans by label."""
+    """Return `doc._.srl`: a dict from each predicate's token index to its spans by label."""
     from .tasks.srl.frames import roles_by_predicate
 
     return roles_by_predicate(doc)
 
 
 def roles_of_token(token: Token) -> dict:
-    """Return `token._.srl`: lists of spans by label; empty if the token is not a predicate.
+    """Return `token._.srl`: the token's roles, from each label to a list of spans.
 
-    This is slow in a loop, because each call reads all spans of the Doc.
+    The dict is empty if the token is not a predicate. This is slow in a loop over tokens, because
+    each call reads all spans of the Doc. Use `doc._.srl` there.
     """
     return roles_of_doc(token.doc).get(token.i, {})
 

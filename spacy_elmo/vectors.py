@@ -1,8 +1,8 @@
 # ruff: noqa: F401
 """Documented import path of `keep_vectors` and `restore_vectors`.
 
-It also has the hooks for vectors and similarity, because Docs that earlier versions pickled refer
-to `spacy_elmo.vectors`.
+It also contains the hooks for vectors and similarity: Docs that were pickled with earlier versions
+refer to `spacy_elmo.vectors`.
 """
 
 from .embedding.doc_layers import get_layers

@@ -46,7 +46,7 @@ class Highway(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Character CNN (Kim et al. 2016; Jozefowicz et al. 2016).
+    """Character CNN, which encodes tokens (Kim et al. 2016; Jozefowicz et al. 2016).
 
     Each filter is applied to all positions, including padding. The maxima over the positions go
     through the activation, the highways and, if the sizes require it, a projection. Weights are
@@ -94,7 +94,7 @@ class CharacterCNN(nn.Module):
     ) -> Tensor:
         """Encode tokens by their characters: convolutions, maxima, activation and highways.
 
-        character_ids (Tensor): *Shape:* `(n_tokens, n_characters)`, integers
+        character_ids (Tensor): Integers. *Shape:* `(n_tokens, n_characters)`
         product_dtype (Optional[torch.dtype]): Type of the matrix products of the highways.
             Default: the type of the weights.
         RETURNS (Tensor): *Shape:* `(n_tokens, F)`
@@ -136,9 +136,10 @@ class CharacterCNN(nn.Module):
 
 
 def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
-    """Drop most of the last columns, where every token repeats one id, such as padding.
+    """Drop padding: the columns at the end in which every token repeats its last id.
 
-    Enough columns stay for one window of the widest filter. Later windows have the same values.
+    Enough of these columns stay for one window of the widest filter. The other windows would have
+    the same values.
     """
     if not len(character_ids):
         return character_ids
@@ -152,8 +153,8 @@ def different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]
 
     character_ids (Tensor): Ids. Any shape.
     n_characters (int): Size of the vocabulary.
-    RETURNS (Tuple[Tensor, Tensor]): The different ids, and for each id of the input its index among
-        them. On a GPU, these may be all ids of the vocabulary.
+    RETURNS (Tuple[Tensor, Tensor]): The different ids (on a GPU sometimes all ids of the
+        vocabulary), and for each id of the input its index among them.
     """
     if character_ids.is_cpu or n_characters > ALL_CHARACTERS:
         used, index = torch.unique(character_ids, return_inverse=True)

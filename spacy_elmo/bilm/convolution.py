@@ -22,8 +22,9 @@ from torch.autograd.function import once_differentiable
 class ConvolutionMaximum(torch.autograd.Function):
     """Autograd operation: the maximum of each filter over all positions of a token.
 
-    *Shapes:* character embeddings `(C, E)`, index `(n, T)` into them, weight `(F, E, width)` as in
-    PyTorch's `Conv1d`, bias `(F,)`. The result is `(n, F)`.
+    *Shapes:* character embeddings `(C, E)`; `index`, the row of the embeddings for each of the T
+    characters of a token, `(n, T)`; weight `(F, E, width)` as in PyTorch's `Conv1d`; bias `(F,)`.
+    The result is `(n, F)`.
     """
 
     @staticmethod
@@ -59,7 +60,7 @@ class ConvolutionMaximum(torch.autograd.Function):
 
 
 def _maximum(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute `values.max(dim=1)`, faster on a CPU. The positions are floats."""
+    """Compute `values.max(dim=1)`, but faster on a CPU. The positions are returned as floats."""
     best = values[:, 0].clone()
     # Store positions as floats, because floats are several times as fast as integers here.
     positions, is_higher = torch.zeros_like(best), torch.empty_like(best)
@@ -74,8 +75,8 @@ def _maximum(values: Tensor) -> tuple[Tensor, Tensor]:
 def _values(table: Tensor, index: Tensor) -> Tensor:
     """Compute the value of each filter in each window, without bias: a sum of rows of the table.
 
-    table (Tensor): *Shape:* `(width, C, F)`
-    index (Tensor): *Shape:* `(n, T)`
+    table (Tensor): Products of each character with the filters, per tap. *Shape:* `(width, C, F)`
+    index (Tensor): Index of each character of each token. *Shape:* `(n, T)`
     RETURNS (Tensor): *Shape:* `(n, T - width + 1, F)`
     """
     width, n_characters, n_filters = table.shape

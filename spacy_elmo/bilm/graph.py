@@ -16,12 +16,13 @@ from .state import BiLMState
 
 
 class RecordedStacks(nn.Module):
-    """LSTM stacks of a biLM over windows of one shape, in which all rows run in every step.
+    """Module that runs the LSTM stacks of a biLM on windows of one shape, without padding.
 
     bilm (BiLM): The biLM, on a GPU.
-    n_rows (int): Number of sequences.
-    n_steps (int): Number of steps.
-    product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+    n_rows (int): Number of sequences in a window.
+    n_steps (int): Number of tokens of each sequence.
+    product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
+        weights.
     """
 
     def __init__(
@@ -40,10 +41,10 @@ class RecordedStacks(nn.Module):
 
         inputs (Tensor): Token vectors, first the forward items and then the backward items.
             *Shape:* `(n_directions * n_items, P)`
-        hidden (Tensor): See `BiLMState`.
-        cell (Tensor): See `BiLMState`.
-        RETURNS (Tuple[Tensor, ...]): The top layer, with the shape of the inputs, and the states
-            after the window.
+        hidden (Tensor): `hidden` of the initial BiLMState.
+        cell (Tensor): `cell` of the initial BiLMState.
+        RETURNS (Tuple[Tensor, ...]): Three tensors: the top layer, in the shape of the inputs;
+            hidden and cell state after the window.
         """
         main, found, state = torch.cuda.current_stream(), [], BiLMState(hidden, cell)
         for d, stream in enumerate([main, *self.streams]):

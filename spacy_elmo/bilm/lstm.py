@@ -22,7 +22,7 @@ class ProjectedLSTM(nn.Module):
     Without a projection the output is not clipped.
 
     config (BiLMConfig): The sizes.
-    layer (int): Number of the layer, from 0.
+    layer (int): Index of the layer, from 0.
     """
 
     def __init__(self, config: BiLMConfig, layer: int = 0):
@@ -54,16 +54,17 @@ class ProjectedLSTM(nn.Module):
         cell: Tensor,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run the LSTM over packed sequences.
+        """Run the LSTM over packed sequences (see `frozen.packing`).
 
-        Each step runs the sequences that have not ended: the first `batch_sizes[step]` rows. Rows
-        without a step keep their state.
+        A row is a sequence. Each step runs the sequences that have not ended: the first
+        `batch_sizes[step]` rows. The other rows keep their state.
 
         inputs (Tensor): *Shape:* `(sum(batch_sizes), input_dim)`
         batch_sizes (List[int]): Number of running rows at each step, in non-increasing order.
         hidden (Tensor): Initial hidden state. *Shape:* `(batch_sizes[0] or more, P)`
         cell (Tensor): Initial cell state. *Shape:* `(batch_sizes[0] or more, D)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
+            weights.
         RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the inputs, and the hidden
             and cell state of each row after its last step.
         """
@@ -97,8 +98,8 @@ def fused_lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run a layer without clips with PyTorch's LSTM, which is cuDNN's LSTM on a GPU.
 
-    Arguments and results are the same as for `ProjectedLSTM.forward`. But here `product_dtype` is
-    also the type of state and gates.
+    Arguments and results are the same as for `ProjectedLSTM.forward`. But state and gates are also
+    computed in `product_dtype`, not only the matrix products.
 
     lstm (ProjectedLSTM): The layer.
     """

@@ -26,7 +26,7 @@ class ForwardProducts:
 
     weights (Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]): Input weight, state weight, bias and
         projection.
-    dtype (Optional[torch.dtype]): Type of the products. None: the type of the weights.
+    dtype (Optional[torch.dtype]): Type of the products. Default: the type of the weights.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ForwardProducts:
             torch.addmm(self.bias, inputs, self.input_weight, out=gates)
 
     def add_state(self, hidden: Tensor, gates: Tensor) -> None:
-        """Add the product of the previous hidden state with the state weight to `gates`."""
+        """Multiply the previous hidden state by the state weight. Add the product to `gates`."""
         if self.is_lower:
             gates.add_(torch.mm(hidden.to(self.dtype), self.state_weight))
         else:
@@ -68,8 +68,8 @@ class BackwardProducts:
 
     weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Input weight, state weight and projection.
     read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
-    n_rows (int): Maximum number of rows of a step.
-    dtype (Optional[torch.dtype]): Type of the products. None: the type of `read`.
+    n_rows (int): Number of sequences in the first step, which has the most.
+    dtype (Optional[torch.dtype]): Type of the products. Default: the type of `read`.
     """
 
     def __init__(self, weights: tuple, read: Tensor, n_rows: int, dtype: Optional[torch.dtype]):
@@ -84,17 +84,17 @@ class BackwardProducts:
         self.chunk_items = len(read) if self.is_lower else chunk_items(read, n_gates)
         n_items = min(len(read), max(self.chunk_items, n_rows))
         self.d_gates = read.new_empty(n_items, n_gates, dtype=self.dtype)
-        # Gradients of one step before rounding.
+        # Gradients of a step's gates, before they are rounded to the lower precision.
         self.exact = read.new_empty(n_rows, n_gates) if self.is_lower else None
         self.d_inputs = read.new_empty(len(read), n_inputs)
         self.d_weights = read.new_zeros(n_gates, read.shape[1])
         self.d_bias = read.new_zeros(n_gates)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
-        """Return memory for the gradients of a step's gates.
+        """Return the tensor into which the gradients of a step's gates must be written.
 
-        first (int): Number of the step's first item in the chunk.
-        size (int): Number of rows of the step.
+        first (int): Index of the step's first item in the chunk.
+        size (int): Number of sequences in the step.
         RETURNS (Tensor): *Shape:* `(size, 4D)`
         """
         if self.exact is not None:
@@ -104,7 +104,7 @@ class BackwardProducts:
     def add_through_state(self, first: int, d_gates: Tensor, d_hidden: Tensor) -> None:
         """Add a step's part to the gradients of the previous hidden state and of the bias.
 
-        first (int): Number of the step's first item in the chunk.
+        first (int): Index of the step's first item in the chunk.
         d_gates (Tensor): Gradients of the step's gates. *Shape:* `(size, 4D)`
         d_hidden (Tensor): Changed in place: gradient of the previous hidden state. *Shape:*
             `(size, P)`
@@ -132,7 +132,7 @@ class BackwardProducts:
             self.d_weights.addmm_(d_gates.t(), self.read[items])
 
     def of_weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of input weight, state weight and bias. Gates are i, j, f, o."""
+        """Return the gradients of input weight, state weight and bias, with gates i, j, f, o."""
         sizes = [self.input_weight.shape[1], self.state_weight.shape[1]]
         weights = _reordered(self.d_weights, _STORED).split(sizes, dim=1)
         return weights[0], weights[1], _reordered(self.d_bias, _STORED)
@@ -167,7 +167,7 @@ def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
 
 
 def doubled_candidate(weight: Tensor) -> Tensor:
-    """Copy a weight with its gates reordered from i, j, f, o to o, i, f, j, and double j."""
+    """Copy a weight, reorder its gates from i, j, f, o to o, i, f, j, and multiply j by 2."""
     blocks = _reordered(weight, _INSIDE)
     blocks[-(len(weight) // 4) :] *= 2.0
     return blocks

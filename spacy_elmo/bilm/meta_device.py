@@ -1,4 +1,4 @@
-"""Construction of modules without values. The values then come from a file."""
+"""Construction of modules whose parameters have no values yet: a file contains the values."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class _WithoutNormal(TorchFunctionMode):
-    """Mode in which `normal_` does nothing.
+    """PyTorch mode in which `nn.init.normal_` does nothing.
 
     `normal_` has no effect on the meta device, but PyTorch imports its compiler to run it. This
     takes longer than all other steps of loading a small model.
@@ -24,10 +24,10 @@ class _WithoutNormal(TorchFunctionMode):
 
 @contextmanager
 def on_meta_device() -> Iterator[None]:
-    """Put modules that are made in the `with` block on PyTorch's meta device.
+    """Context manager: modules that are made in the block are on PyTorch's meta device.
 
-    There, parameters have a shape and a type, but no values and no memory. Fill them with
-    `load_state_dict(..., assign=True)`.
+    There, parameters have a shape and a type, but no values and no memory. Afterwards, set the
+    values with `load_state_dict(..., assign=True)`.
     """
     with torch.device("meta"), _WithoutNormal():
         yield

@@ -64,7 +64,7 @@ class BiLM(nn.Module):
         self.alignment: Optional[Tensor]
         self.register_buffer("alignment", None)
         self.provenance: dict[str, Any] = {}
-        self.precision = "float32"  # Changes only products on a GPU without a gradient.
+        self.precision = "float32"  # Used only on a GPU, if no gradient is needed.
         has_highways = config.connections == "highway"
         self.highways = nn.ModuleList(
             nn.ModuleList(
@@ -83,15 +83,16 @@ class BiLM(nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run the LSTM stacks over packed sequences.
+        """Run the LSTM stacks over packed sequences (see `frozen.packing`).
 
-        vectors (Tensor): Token vectors, x. *Shape:* `(n_types, P)`
-        rows (Tensor): Row of `vectors` for each packed item. Each direction has its own order:
+        vectors (Tensor): Vectors of the different tokens, x. *Shape:* `(n_types, P)`
+        rows (Tensor): Index into `vectors` for each packed item. Each direction has its own order:
             backward items start at the end of a sequence. *Shape:* `(n_directions, n_items)`
         batch_sizes (List[int]): Number of running sequences at each step, in non-increasing order.
         state (BiLMState): Initial state, one row per sequence.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
+            weights.
         RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction, the packed output h of
             each LSTM layer, *Shape:* `(n_items, P)`; and the state after the last step.
         """
@@ -116,8 +117,8 @@ class BiLM(nn.Module):
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """Run the LSTM stack of one direction. For the other arguments, see `forward`.
 
-        d (int): Number of the direction.
-        rows (Tensor): Row of `vectors` for each packed item. *Shape:* `(n_items,)`
+        d (int): The direction: 0 is forward, 1 is backward.
+        rows (Tensor): Index into `vectors` for each packed item. *Shape:* `(n_items,)`
         RETURNS (Tuple[List[Tensor], List[Tensor], List[Tensor]]): For every layer, its packed
             output, and its hidden and cell state after the last step.
         """
@@ -153,7 +154,7 @@ class BiLM(nn.Module):
         dropout: float,
         product_dtype: Optional[torch.dtype],
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run the stacks if `joined_directions` is True: each layer reads both directions."""
+        """Run the stacks of a model with `joined_directions`: each layer reads both directions."""
         mirror = self._to_device(mirrored(batch_sizes))
         inputs = [vectors.index_select(0, each) for each in rows]
         outputs: list[list[Tensor]] = [[], []]
@@ -181,9 +182,10 @@ class BiLM(nn.Module):
         require one.
 
         sentences (Sequence[Sequence[str]]): The tokens.
-        state (Union[None, str, BiLMState]): Initial state, one row per sentence. None starts from
-            zeros, "warm" from the state after one empty sentence.
-        keep_marks (bool): Whether to return the vectors of the marks, as first and last vector.
+        state (Union[None, str, BiLMState]): Initial state, one row per sentence. None: zeros.
+            "warm": the state after an empty sentence (`<S> </S>`).
+        keep_marks (bool): Whether to also return the vectors of the sentence marks, as the first
+            and the last vector of a sentence.
         RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence, *Shape:*
             `(L + 1, n_tokens, width)`, and the state after each sentence. With `keep_marks`,
             n_tokens + 2 vectors.
@@ -222,17 +224,18 @@ class BiLM(nn.Module):
     def token_vectors(
         self, tokens: Sequence[str], product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Compute the context-free vectors of the token encoder.
+        """Compute the context-free vectors of tokens with the token encoder.
 
-        tokens (Sequence[str]): Different token strings.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products; None for the weights'.
+        tokens (Sequence[str]): Token strings, each only once.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
+            weights.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if not tokens:
             return self.zero_state(0).hidden.new_zeros(0, self.config.projection_dim)
         # Encode tokens of similar length together, so that they have less padding.
         order = np.argsort([len(token) for token in tokens], kind="stable")
-        # Split only without a gradient. With a gradient, parts save little memory.
+        # Split the tokens only if there is no gradient: otherwise parts save little memory.
         size = len(tokens) if self.wants_gradient() else ENCODER_TOKENS
         parts = []
         for start in range(0, len(tokens), size):
@@ -251,14 +254,14 @@ class BiLM(nn.Module):
         )
 
     def warm_state(self) -> BiLMState:
-        """Return the LSTM state after one empty sentence, for a batch of one.
+        """Return the LSTM state after an empty sentence (`<S> </S>`), for one sequence.
 
-        Without sentence marks, this is a state of zeros.
+        For a model without sentence marks, this is a state of zeros.
         """
         return self.embed([[]])[1] if self.config.sentence_marks else self.zero_state(1)
 
     def freeze(self) -> FrozenBiLM:
-        """Return a frozen model with a copy of the weights. It computes on a CPU."""
+        """Return a FrozenBiLM with a copy of the weights, for computing on a CPU."""
         state = self.state_dict()
         arrays = {
             name: state[name].to("cpu", torch.float32, copy=True).numpy()
@@ -275,7 +278,10 @@ class BiLM(nn.Module):
         )
 
     def checksum(self) -> str:
-        """Compute `FrozenBiLM.checksum`. This makes a temporary copy of the weights."""
+        """Compute the SHA-256 of sizes, weights and vocabularies, as `FrozenBiLM.checksum` does.
+
+        This makes a temporary copy of the weights.
+        """
         return self.freeze().checksum()
 
     def empty_layers(self, n_sentences: int) -> list[Tensor]:
@@ -307,15 +313,15 @@ class BiLM(nn.Module):
 
 
 def stacked(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiLMState:
-    """Make one state from lists of states, `[direction][layer]`, as `run_stack` returns them."""
+    """Join hidden and cell states, in lists `[direction][layer]`, to one BiLMState."""
     both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
     return BiLMState(*both)
 
 
 def thaw(frozen: FrozenBiLM) -> BiLM:
-    """Make a module from a frozen model.
+    """Make a trainable module from a frozen model.
 
-    frozen (FrozenBiLM): The model.
+    frozen (FrozenBiLM): The frozen model.
     RETURNS (BiLM): A module with a copy of the weights, in evaluation mode.
     """
     with on_meta_device():

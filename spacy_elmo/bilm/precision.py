@@ -4,12 +4,11 @@ import torch
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """Return the number format of matrix products for a setting `precision` on a device.
+    """Return the number format in which PyTorch multiplies, for a setting and a device.
 
     On a CPU, it is always float32. On a GPU, all settings except "float32" mean a 16-bit format.
 
-    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest format whose vectors
-        are close to float32.
+    precision (str): The setting `precision`: "float32", "bfloat16", "int8" or "auto".
     device (torch.device): Device of the module.
     RETURNS (str): "float32", "bfloat16", or "float16" if the GPU has no bfloat16.
     """

@@ -44,7 +44,7 @@ class SequenceOptions(NamedTuple):
 
 
 class ProjectedLSTMSequence(torch.autograd.Function):
-    """Autograd operation: `ProjectedLSTM` over all steps of packed sequences.
+    """Autograd operation: the LSTM of `ProjectedLSTM` over all steps of packed sequences.
 
     *Shapes:* inputs `(n, n_inputs)`, hidden `(rows, P)`, cell `(rows, D)`, input weight
     `(4D, n_inputs)`, state weight `(4D, P)`, bias `(4D,)` with the forget bias added, projection
@@ -181,7 +181,7 @@ def lstm_step(
     squashed: Tensor,
     gated: Tensor,
 ) -> None:
-    """Compute a step from the gates up to the projection.
+    """Compute one step, from the gates before activation to the output before projection.
 
         c = clip(sigmoid(f) * c' + sigmoid(i) * tanh(j)),    m = sigmoid(o) * tanh(c)
 
@@ -263,14 +263,14 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]
 
 def _tanh_of_sigmoid(values: Tensor) -> None:
     """Convert `sigmoid(2x)` to `tanh(x)`, in place."""
-    if values.is_cpu:  # On a CPU, one pass instead of two.
+    if values.is_cpu:  # This needs one pass over the values instead of two.
         torch.add(MINUS_ONE, values, alpha=2.0, out=values)
     else:
         values.mul_(2.0).sub_(1.0)
 
 
 def _last_items(batch_sizes: list[int]) -> list[slice]:
-    """Return where the last packed items of the rows are, in the order of the rows."""
+    """Return slices of the packed items that contain the last item of each row, in row order."""
     items, end = [], sum(batch_sizes)
     following = 0  # Number of rows that have a later step.
     for size in reversed(batch_sizes):
@@ -282,6 +282,6 @@ def _last_items(batch_sizes: list[int]) -> list[slice]:
 
 
 def _before_each_step(hidden: Tensor, outputs: Tensor, batch_sizes: list[int]) -> Tensor:
-    """Return the hidden state that each packed item starts from. *Shape:* `(n, P)`."""
+    """Return the hidden state before the step of each packed item. *Shape:* `(n, P)`."""
     earlier = [hidden, *outputs.split(batch_sizes)[:-1]]
     return torch.cat([part[:size] for part, size in zip(earlier, batch_sizes)])

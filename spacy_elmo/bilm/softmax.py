@@ -29,12 +29,14 @@ class Candidates(NamedTuple):
 
 
 class SoftmaxRows(NamedTuple):
-    """Copies of the softmax rows that a training step uses. They collect the gradient.
+    """Copies of the weights and biases of those words that a training step uses.
+
+    Only the copies get a gradient.
 
     words (Tensor): Word ids, in ascending order. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
     bias (Tensor): *Shape:* `(r,)`
-    candidates (Candidates): The candidates, a part of the words.
+    candidates (Candidates): The candidates. `words` contains their words and the targets.
     """
 
     words: Tensor
@@ -44,10 +46,10 @@ class SoftmaxRows(NamedTuple):
 
 
 class LanguageModelSoftmax(nn.Module):
-    """Softmax layer. Training uses sampled or all words, evaluation uses all words.
+    """Softmax over a vocabulary. Training compares a target with all words, or with random words.
 
-    Negatives are drawn from a log-uniform distribution (Jean et al. 2015). So for sampling, the
-    vocabulary must be in descending order of count.
+    The random words, called negatives, have a log-uniform distribution (Jean et al. 2015). So for
+    sampling, the vocabulary must be in descending order of count. Evaluation uses all words.
 
     n_words (int): Size of the vocabulary, V.
     width (int): Size of a context vector, P.
@@ -76,7 +78,7 @@ class LanguageModelSoftmax(nn.Module):
     def draw_negatives(
         self, n_draws: int, generator: Optional[torch.Generator] = None
     ) -> Candidates:
-        """Draw words with replacement. The distribution is log-uniform in the rank.
+        """Draw random words with replacement, with a log-uniform distribution over the ranks.
 
         A word that is drawn several times becomes one candidate. Otherwise the loss would be
         biased.
@@ -123,7 +125,7 @@ class LanguageModelSoftmax(nn.Module):
         `sampled_softmax_loss`, which bilm-tf uses, does the same. The loss is not a
         log-likelihood.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
         rows (SoftmaxRows): Result of `rows` for these targets. All contexts have the same
             candidates.
@@ -148,7 +150,7 @@ class LanguageModelSoftmax(nn.Module):
 
         The result is exact: it uses the full softmax, in chunks that limit the memory.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
         RETURNS (float): The sum.
         """
@@ -164,14 +166,14 @@ class LanguageModelSoftmax(nn.Module):
     def log_probabilities(self, contexts: Tensor) -> Tensor:
         """Compute the log-probability of each word with the full softmax.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         RETURNS (Tensor): float64. *Shape:* `(n, V)`
         """
         return F.linear(contexts, self.weight, self.bias).double().log_softmax(dim=1)
 
 
 class AdaptiveSoftmax(nn.Module):
-    """PyTorch's adaptive softmax (Grave et al. 2017), with narrow clusters for rare words.
+    """PyTorch's adaptive softmax (Grave et al. 2017), with smaller weights for rare words.
 
     The loss is an exact log-likelihood. The vocabulary must be in descending order of count.
 
@@ -188,7 +190,7 @@ class AdaptiveSoftmax(nn.Module):
     def loss(self, contexts: Tensor, targets: Tensor) -> Tensor:
         """Compute the mean negative log-probability of the targets.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
         RETURNS (Tensor): A scalar, in nats.
         """
@@ -207,7 +209,7 @@ class AdaptiveSoftmax(nn.Module):
     def log_probabilities(self, contexts: Tensor) -> Tensor:
         """Compute the log-probability of each word.
 
-        contexts (Tensor): *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         RETURNS (Tensor): float64. *Shape:* `(n, V)`
         """
         return self.layers.log_prob(contexts).double()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class BiLMState:
-    """Hidden and cell state of the LSTMs. One row per sequence, forward stack first.
+    """Hidden and cell states of all LSTMs, one row per sequence. Direction 0 is forward.
 
     hidden (Tensor): *Shape:* `(n_directions, L, n_sequences, P)`
     cell (Tensor): *Shape:* `(n_directions, L, n_sequences, D)`
@@ -24,10 +24,11 @@ class BiLMState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
-        """Return the states of some sequences, in any order and also repeatedly.
+        """Return the states of some sequences, in the order of `index`.
 
-        index (Union[Tensor, numpy.ndarray, Sequence[int]]): Indices of the rows.
-        RETURNS (BiLMState): The state of these rows.
+        index (Union[Tensor, numpy.ndarray, Sequence[int]]): Indices of the sequences. An index may
+            occur more than once.
+        RETURNS (BiLMState): A copy of their states.
         """
         index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
         return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))
@@ -38,7 +39,7 @@ class BiLMState:
 
     @classmethod
     def concatenate(cls, states: Sequence["BiLMState"]) -> "BiLMState":
-        """Join the rows of several states, in order."""
+        """Join several states to one state that has the rows of all, in order."""
         return cls(
             torch.cat([state.hidden for state in states], dim=2),
             torch.cat([state.cell for state in states], dim=2),

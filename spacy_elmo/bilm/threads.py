@@ -38,9 +38,10 @@ def is_long_product(n_rows: int, n_weights: int) -> bool:
 
 @cache
 def own_setters() -> tuple[Callable[[int], Any], ...]:
-    """Return OpenMP's and MKL's functions that set the number of threads for the calling thread.
+    """Return the functions of OpenMP and MKL that set the number of threads of the calling thread.
 
-    RETURNS (Tuple[Callable[[int], Any], ...]): The functions; empty if one of them is missing.
+    RETURNS (Tuple[Callable[[int], Any], ...]): The functions; empty if one is missing, or if
+        PyTorch uses another OpenMP library.
     """
     names = [("*omp*", "omp_set_num_threads")]
     if torch.backends.mkl.is_available():
@@ -70,9 +71,9 @@ def _set_own_threads(n_threads: int) -> None:
 
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
-    """Limit PyTorch to one thread in a `with` block, for the calling thread only.
+    """Context manager: PyTorch uses one thread for operations that the calling thread starts.
 
-    wanted (bool): If False, nothing is limited.
+    wanted (bool): If False, the number of threads does not change.
     """
     n_threads = torch.get_num_threads()
     if not wanted or n_threads == 1:

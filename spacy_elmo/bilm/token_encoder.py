@@ -12,13 +12,13 @@ from .char_cnn import CharacterCNN
 
 
 class TokenEncoder(CharacterCNN):
-    """Token encoder with a character CNN, word embeddings, or both.
+    """Token encoder: computes context-free vectors with a character CNN, word embeddings, or both.
 
     If a model has both, bilm-tf uses the CNN only for words without a ready-made vector.
     ELMoForManyLangs projects `[word ; characters]` for every token.
 
     config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): Words and code points to look up.
+    vocabularies (Vocabularies): The ids of words and code points.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
 

@@ -23,10 +23,11 @@ def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[F
 
     doc (Doc): The Doc.
     pipe (str): Name of the pipe.
-    weights (Optional[str]): Identity of the pipe's weights. None: layers of any weights, or layers
-        that a user assigned to `doc._.elmo`.
-    RETURNS (Optional[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)`; None if the Doc has no such
-        layers.
+    weights (Optional[str]): Identity of the pipe's weights (`BiLMShim.identity`): layers of other
+        weights are ignored. None: ignore none, and also return layers that a user assigned to
+        `doc._.elmo`.
+    RETURNS (Optional[Floats3d]): The layers; None if the Doc has none. *Shape:*
+        `(L + 1, n_tokens, 2P)`
     """
     for owner, layers in _held(doc):
         name, _, identity = owner.rpartition(" ")
@@ -36,12 +37,12 @@ def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[F
 
 
 def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
-    """Set `doc._.elmo`, and keep the layers of other pipes for their listeners.
+    """Set `doc._.elmo` to the layers of a pipe. Keep the layers of other pipes on the Doc, too.
 
     doc (Doc): The Doc.
-    layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
+    layers (Floats3d): The layers. *Shape:* `(L + 1, n_tokens, 2P)`
     pipe (str): Name of the pipe.
-    weights (str): Identity of the pipe's weights.
+    weights (str): Identity of the pipe's weights (`BiLMShim.identity`).
     """
     others = {
         owner: values for owner, values in _held(doc) if owner and owner.rpartition(" ")[0] != pipe
@@ -53,9 +54,10 @@ def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
 
 
 def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
-    """Yield the owner and the layers of each stored array.
+    """Yield all layers that are stored on a Doc, each with its owner.
 
-    The owner is the pipe's name and the identity of its weights, or "" if a user set the layers.
+    The owner is a string of the pipe's name and the identity of its weights, or "" if a user set
+    the layers.
     """
     if doc.user_data.get(LAYERS) is not None:
         yield doc.user_data.get(OWNER, ""), doc.user_data[LAYERS]
@@ -63,7 +65,7 @@ def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
 
 
 def last_layers(doc: Doc) -> Optional[Floats3d]:
-    """Return `doc._.elmo`, the layers of the last `elmo` pipe. If it is None, do not warn."""
+    """Return `doc._.elmo`, the layers of the last `elmo` pipe, without a warning if it is None."""
     return cast(Optional[Floats3d], doc.user_data.get(LAYERS))
 
 
@@ -79,7 +81,7 @@ def _get(doc: Doc) -> Optional[Floats3d]:
 
 
 def _set(doc: Doc, layers: Optional[Floats3d]) -> None:
-    """Set `doc._.elmo`, and delete the layers of all pipes. With None, this frees the memory."""
+    """Set `doc._.elmo`. Delete the layers of all pipes: setting None frees their memory."""
     for key in (OWNER, OTHERS):
         doc.user_data.pop(key, None)
     doc.user_data[LAYERS] = layers

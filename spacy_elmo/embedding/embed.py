@@ -55,16 +55,16 @@ def embed_words(
     *,
     keep_marks: bool = False,
 ) -> list[Layers]:
-    """Compute the layers of Docs.
+    """Compute the layers of Docs from their tokens and segments.
 
     bilm (Union[FrozenBiLM, BiLM]): The language model.
     words (Sequence[List[str]]): The tokens of each Doc.
     segments (Sequence[List[Segment]]): The segments of each Doc.
     settings (ElmoSettings): Only `initial_state` and `max_batch_tokens` are used.
-    keep_marks (bool): Whether to include the vectors of the sentence marks, in the places where
-        `insert_marks` inserts the marks.
-    RETURNS (List[Union[numpy.ndarray, Tensor]]): The layers of each Doc, in order. *Shape:*
-        `(L + 1, n_tokens, 2P)` each. They are tensors if they have a gradient.
+    keep_marks (bool): Whether to include the vectors of sentence marks such as `<S>`, in the places
+        where `insert_marks` inserts the marks.
+    RETURNS (List[Union[numpy.ndarray, Tensor]]): The layers of each Doc: tensors if they have a
+        gradient, otherwise arrays. *Shape:* `(L + 1, n_tokens, 2P)` each
     """
     computed = _computed(bilm, words, segments, settings, keep_marks)
     lengths = [len(of_doc) for of_doc in words]
@@ -80,7 +80,7 @@ def _computed(
     settings: ElmoSettings,
     keep_marks: bool,
 ) -> Iterator[tuple[Placed, Any]]:
-    """Yield the layers of each segment's kept tokens, with the segment, in any order of segments.
+    """Yield each segment with the layers of its kept tokens. The segments come in any order.
 
     The layers are views of the batch's array.
     """
@@ -112,14 +112,15 @@ def _computed(
 def insert_marks(
     words: Sequence[str], segments: Sequence[Segment], marks: Sequence[str]
 ) -> list[str]:
-    """Insert sentence marks before and after each sequence that the language model reads.
+    """Insert sentence marks before and after each segment of a Doc.
 
-    If another window keeps the first or last token of a window, there is no mark at that end.
+    If a segment does not keep its first (or last) token, it has no mark at the start (or end):
+    another segment continues there.
 
     words (Sequence[str]): The tokens of a Doc.
     segments (Sequence[Segment]): Its segments.
-    marks (Sequence[str]): The mark at the start, and the mark at the end.
-    RETURNS (List[str]): The tokens and the marks. Empty if there are no segments.
+    marks (Sequence[str]): The mark at the start, and the mark at the end, such as `<S>` and `</S>`.
+    RETURNS (List[str]): The tokens and the marks; an empty list if there are no segments.
     """
     marked: list[str] = []
     for segment in segments:
@@ -138,8 +139,8 @@ def _whole_ends(segment: Segment) -> tuple[bool, bool]:
 def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
     """Yield groups of segments that do not depend on each other's final LSTM state.
 
-    Without carried state, all segments are one group. With it, the first segments of all Docs are
-    the first group, the second segments the second group, and so on.
+    If the state is not carried, all segments are one group. If it is, the first segments of all
+    Docs are the first group, the second segments are the second group, and so on.
     """
     if not carry:
         yield list(_all(segments))
@@ -200,9 +201,10 @@ def _filled(
 
 
 def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[Layers]:
-    """Concatenate the layers of each Doc's segments, if `_filled` cannot be used.
+    """Concatenate the layers of each Doc's segments.
 
-    This is needed if the number of tokens is not known, or if the layers have a gradient.
+    This replaces `_filled` if the number of vectors is not known (with marks), or if the layers
+    have a gradient.
     """
     pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:

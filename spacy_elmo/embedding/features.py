@@ -37,15 +37,16 @@ class FeatureCache(Protocol):
     """Interface of a cache of layers."""
 
     def use_model(self, model: str) -> None:
-        """Set the model whose layers `get` and `add` read and store. Call this before them.
+        """Set the model of the layers. Call this before `get` and `add`.
 
-        model (str): Everything except the text on which the layers depend, as in `cut_doc`.
+        model (str): String that differs for models with different layers, the result of
+            `BiLMShim.features_model`.
         """
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key, and None in place of each missing key.
+        """Return the layers of each key; None for a key that the cache does not contain.
 
-        keys (Sequence[bytes]): Keys of pieces of Docs.
+        keys (Sequence[bytes]): The keys of pieces (`Piece.key`).
         shapes (Sequence[Tuple[int, int, int]]): The shape of each key's layers,
             `(L + 1, n_tokens, 2P)`.
         RETURNS (List[Optional[Floats3d]]): The layers, in the order of the keys.
@@ -84,13 +85,13 @@ class MemoryFeatures:
         return len(self._kept)
 
     def use_model(self, model: str) -> None:
-        """Set the model that the next keys belong to. Delete the entries of another model."""
+        """Set the model of the layers. If it is another model than before, delete all entries."""
         if model != self._model:
             self.clear()
             self._model = model
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key, and None in place of each missing key."""
+        """Return the layers of each key; None for a key that the cache does not contain."""
         found = (self._kept.get(key) for key in keys)
         return [None if kept is None else kept.astype("float32") for kept in found]
 
@@ -125,8 +126,8 @@ class Piece(NamedTuple):
 
     key (bytes): Key of the piece in the cache, 32 bytes.
     tokens (slice): The tokens of the Doc that the language model reads.
-    segments (List[Segment]): The segments of the piece. Their positions are counted from its first
-        token.
+    segments (List[Segment]): The segments of the piece. Their positions count from the first token
+        of the piece.
     """
 
     key: bytes
@@ -135,22 +136,22 @@ class Piece(NamedTuple):
 
     @property
     def kept(self) -> slice:
-        """Tokens whose layers are kept, counted from the first token of the piece."""
+        """Tokens whose layers are kept, as a slice of the piece."""
         return slice(self.segments[0].keep_start, self.segments[-1].keep_end)
 
     @property
     def place(self) -> slice:
-        """Tokens whose layers are kept, counted from the first token of the Doc."""
+        """Tokens whose layers are kept, as a slice of the Doc."""
         start = self.tokens.start
         return slice(start + self.kept.start, start + self.kept.stop)
 
 
 def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -> list[Piece]:
-    """Cut a Doc into pieces that do not depend on each other.
+    """Cut a Doc into pieces whose layers do not depend on each other.
 
     doc (Doc): The Doc.
     segments (Sequence[Segment]): The segments of the Doc.
-    model (str): Everything except the text on which the layers depend (`features_model`).
+    model (str): Result of `BiLMShim.features_model`, a part of the pieces' keys.
     carry (bool): Whether a segment starts from the final state of the previous segment. If so, the
         Doc is one piece.
     RETURNS (List[Piece]): The pieces, in order. Exactly one piece keeps each token.

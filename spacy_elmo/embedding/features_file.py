@@ -32,9 +32,11 @@ class DiskFeatures:
     Each entry has a checksum. Damaged layers are computed again.
 
     path (Union[str, Path]): The file. The first use creates the file and its folder.
-    size (float): Maximum size in MB, as in `MemoryFeatures`.
+    size (float): Maximum size in MB. When the file is full, no more entries are added: the layers
+        of other sequences are computed in every epoch.
     dtype (str): "float32", or "float16" for half the space.
-    RAISES (ValueError): A setting is invalid. At the first use: the file is not such a cache.
+    RAISES (ValueError): A setting is invalid. The first use of the cache raises a ValueError if the
+        file is not such a cache.
     """
 
     def __init__(self, path: Union[str, Path], size: float = 10240.0, dtype: str = "float32"):
@@ -52,7 +54,7 @@ class DiskFeatures:
         """Do nothing, because the file can contain the layers of several models."""
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
-        """Return the layers of each key, and None in place of a missing or damaged entry."""
+        """Return the layers of each key; None if the entry is missing or damaged."""
         with self._lock:
             connection = self._open()
             return [self._read(connection, key, shape) for key, shape in zip(keys, shapes)]
@@ -82,7 +84,7 @@ class DiskFeatures:
         return self.dtype.encode() + key
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection to the file. A process after a fork needs one of its own."""
+        """Return the connection to the file. A forked process opens its own connection."""
         if self._connection is None or self._process != os.getpid():
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +114,7 @@ class DiskFeatures:
             return None
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
-        """Write entries. If the cache or the disk is full, write neither these nor later ones."""
+        """Write entries. If the cache or the disk is full, write neither them nor later entries."""
         added = sum(len(data) for _, data in rows)
         if self._n_bytes + added > self.size * MB:
             self._is_closed_to_more = True
@@ -138,7 +140,8 @@ def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
 
 
 def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
-    # An entry with a wrong length is damaged: layers of other models have other keys.
+    # An entry with a wrong length is damaged. (It is not from another model, because the layers of
+    # other models have other keys.)
     n_values = int(np.prod(shape))
     size = n_values * np.dtype(dtype).itemsize
     is_whole = isinstance(data, bytes) and len(data) == size + CHECKSUM
@@ -172,7 +175,7 @@ def _make_table(connection: sqlite3.Connection, path: Path) -> None:
     """Create the table of entries. If the file has another version, delete its entries."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        if _version(connection) == VERSION:  # Another process has done it meanwhile.
+        if _version(connection) == VERSION:  # Another process has made the table meanwhile.
             return
         connection.execute(
             "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"

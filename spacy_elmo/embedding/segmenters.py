@@ -22,12 +22,12 @@ from ..registry import registry
 
 
 class Segment(NamedTuple):
-    """Sequence of tokens that the language model reads at once.
+    """Sequence of tokens that the language model reads at once. All values are positions in a Doc.
 
     start (int): First token that the language model reads.
-    end (int): End of these tokens, exclusive.
+    end (int): The token after the last one that it reads.
     keep_start (int): First token whose vectors are kept.
-    keep_end (int): End of the kept tokens, exclusive.
+    keep_end (int): The token after the last one whose vectors are kept.
     """
 
     start: int
@@ -40,7 +40,7 @@ _SENTENCIZER = Sentencizer()
 # Span groups of the texts in a Doc of two texts (`tasks/texts`).
 PAIRS = ("premise", "hypothesis", "question", "context")
 
-# A segmenter returns the segments of a Doc, in order. Exactly one segment keeps each token.
+# A segmenter returns the segments of a Doc, in order. Each token is kept by exactly one segment.
 Segmenter = Callable[[Doc], list[Segment]]
 
 
@@ -85,8 +85,8 @@ class Sentences:
 class Windows:
     """Segmenter that returns overlapping windows of equal size.
 
-    Two windows share `overlap` tokens. The first window keeps the first half of them, the second
-    window the second half.
+    Two neighboring windows share `overlap` tokens. The vectors of the first half of these tokens
+    are from the first window, those of the second half from the second window.
 
     size (int): Number of tokens of a window.
     overlap (int): Number of tokens that a window shares with the next.
@@ -127,9 +127,9 @@ class Windows:
 class SentencesOrWindows(Windows):
     """Segmenter that returns the Doc's sentences; if they are not set, guessed sentences.
 
-    If sentences are set, they can have any length. If not, the rules of spaCy's `sentencizer` cut
-    the Doc after punctuation that ends a sentence, in any script. Guessed sentences longer than
-    `size` are cut into windows.
+    Sentences that are set can have any length. Sentences are guessed by the rules of spaCy's
+    `sentencizer`: it cuts the Doc after punctuation that ends a sentence, in any script. Guessed
+    sentences longer than `size` are cut into windows.
 
     size (int): Number of tokens of a window.
     overlap (int): Number of tokens that a window shares with the next.
@@ -153,9 +153,9 @@ class SentencesOrWindows(Windows):
 class Spans(Windows):
     """Segmenter that cuts at the edges of spans, so that no sequence crosses an edge.
 
-    With `sentences`, it also cuts inside the spans: into the Doc's sentences if all are set, and
-    otherwise into guessed sentences like `SentencesOrWindows`. Without `sentences`, each span is
-    one sequence.
+    If `sentences` is True, it also cuts inside the spans: at the start of each sentence if all
+    sentence starts are set, and otherwise into guessed sentences and windows, like
+    `SentencesOrWindows`. If it is False, each span is one sequence of any length.
     """
 
     groups: tuple[str, ...] = PAIRS
@@ -187,9 +187,10 @@ def make_spans(
 ) -> Segmenter:
     """Make a segmenter for Docs of several texts, such as a question and its context.
 
-    The texts are spans. No sequence crosses the edge of a span, so the texts do not see each other.
+    Each text is a span. No sequence crosses the edge of a span, so the vectors of a text do not
+    depend on the other texts.
 
-    groups (Sequence[str]): The names of the span groups. A Doc can have only some of them.
+    groups (Sequence[str]): The keys of span groups in `doc.spans`. A Doc needs only some of them.
     sentences (bool): Whether to cut inside the spans, too, like `spacy-elmo.sentences.v2`.
     size (int): Number of tokens of a window, if sentences are not set.
     overlap (int): Number of tokens that a window shares with the next.

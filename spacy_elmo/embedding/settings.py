@@ -42,21 +42,21 @@ class ElmoSettings:
         the weights. They are read when they are first needed. A saved pipeline contains its
         weights.
     mix (Union[str, int, List[float]]): The layers for `doc.tensor`: "top" (the last layer),
-        "average" (of all layers), the number of a layer, or a list with a weight for each layer.
-    initial_state (str): LSTM state at the start of a sequence: "zeros"; "warm", the state after
-        one empty sentence; "carry", the final state of the previous sequence in the Doc, and zeros
-        for the first sequence.
+        "average" (of all layers), the index of a layer, or a list with a weight for each layer.
+    initial_state (str): LSTM state at the start of a sequence: "zeros"; "warm", the state after an
+        empty sentence (`<S> </S>`); "carry", the final state of the previous sequence in the Doc,
+        and zeros for the first sequence.
     segmenter (Callable[[Doc], List[Segment]]): Function that cuts Docs into sequences.
     frozen (bool): Whether training leaves the weights unchanged.
-    learn_rate_factor (float): Factor of the optimizer's learning rate and weight decay, for
-        fine-tuned weights.
+    learn_rate_factor (float): Factor for the optimizer's learning rate and weight decay, if the
+        weights are fine-tuned.
     store_layers (Union[bool, str]): Whether to set `doc._.elmo`, a float32 array
         of shape `(L + 1, n_tokens, 2P)`. "auto": only if a component listens.
     set_vectors (bool): Whether to set `doc.tensor`, and hooks that make
         `.vector` and `.similarity` contextual.
     max_batch_tokens (int): Maximum number of tokens in a batch. A batch of one sequence may have
         more.
-    cache (int): Number of token strings whose context-free vectors are cached.
+    cache (int): Number of token strings whose context-free vectors are cached; 0 for no cache.
     precision (str): Precision of the language model's matrix products, except in fine-tuning:
         "float32", "bfloat16", "int8", or "auto" (the fastest good precision on this machine).
     align (Union[str, Path, None]): File with a matrix W (`.npy`, or rows of numbers). Each vector v
@@ -96,12 +96,12 @@ class ElmoSettings:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> "ElmoSettings":
-        """Make the settings from the arguments of a registered function. Ignore other arguments."""
+        """Make the settings from the arguments of a function. Ignore those that are no settings."""
         names = [one.name for one in fields(cls) if one.name in arguments]
         return cls(**{name: arguments[name] for name in names})
 
     def config_of(self, name: str) -> Any:
-        """Return the value of a setting for a config.
+        """Return the value of a setting in the form that a config needs.
 
         If `weights` is a reader, the value is None, because a saved pipeline contains the weights.
 
@@ -118,7 +118,7 @@ class ElmoSettings:
         return str(value) if isinstance(value, Path) else value
 
     def tok2vec_config(self) -> dict[str, Any]:
-        """Return the settings of a Tok2VecElmo for a config.
+        """Return those settings that a Tok2VecElmo has, in the form that a config needs.
 
         `weights` is None, because the weights are saved with the component.
 

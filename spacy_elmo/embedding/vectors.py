@@ -1,6 +1,6 @@
 """Hooks for `.vector`, `.has_vector` and `.similarity`, which the `elmo` pipe sets on Docs.
 
-The hooks use `doc.tensor`, also if the vocab has static vectors. If a component such as spaCy's
+The hooks use `doc.tensor`, even if the vocab has static vectors. If a component such as spaCy's
 `doc_cleaner` has removed the tensor, they return the same as spaCy without hooks.
 """
 
@@ -21,7 +21,7 @@ Item = Union[Doc, Span, Token]
 def set_hooks(doc: Doc) -> None:
     """Set the hooks of a Doc, so that Doc, spans and tokens have vectors from `doc.tensor`.
 
-    doc (Doc): The Doc. Its tensor is set.
+    doc (Doc): The Doc, after `doc.tensor` was set.
     """
     doc.user_hooks.update(vector=doc_vector, has_vector=has_vector, similarity=similarity)
     doc.user_span_hooks.update(vector=span_vector, has_vector=has_vector, similarity=similarity)
@@ -50,8 +50,8 @@ def keep_vectors(doc: Doc) -> Doc:
 def restore_vectors(doc: Doc) -> Doc:
     """Restore the contextual vectors of a Doc that was copied or read from bytes.
 
-    Call this after `nlp.pipe(n_process=2)` and `Doc.from_bytes`. For Docs of a `DocBin`,
-    `keep_vectors` must have been called before the Doc was added.
+    Call this for Docs from `nlp.pipe(n_process=2)`, `Doc.from_bytes` or a `DocBin`. Before you add
+    a Doc to a `DocBin`, call `keep_vectors`.
 
     doc (Doc): The Doc.
     RETURNS (Doc): The same Doc.
@@ -71,24 +71,24 @@ def restore_vectors(doc: Doc) -> Doc:
 
 
 def token_vector(token: Token) -> np.ndarray:
-    """Return the token's row of the tensor, of shape `(width,)`."""
+    """Return the vector of a token, its row in `doc.tensor`. *Shape:* `(width,)`."""
     return token.doc.tensor[token.i] if _has_rows(token.doc) else _without_hooks(token).vector
 
 
 def span_vector(span: Span) -> np.ndarray:
-    """Return the mean of the span's token vectors, of shape `(width,)`."""
+    """Return the mean of the token vectors of a span. *Shape:* `(width,)`."""
     if not _has_rows(span.doc):
         return _without_hooks(span).vector
     return _mean(span.doc.tensor[span.start : span.end])
 
 
 def doc_vector(doc: Doc) -> np.ndarray:
-    """Return the mean of the Doc's token vectors, of shape `(width,)`."""
+    """Return the mean of the token vectors of a Doc. *Shape:* `(width,)`."""
     return _mean(doc.tensor) if _has_rows(doc) else _without_hooks(doc).vector
 
 
 def has_vector(item: Item) -> bool:
-    """Check whether an item has a contextual vector. Without a tensor, check for a static one."""
+    """Check whether an item has a contextual vector or, if its Doc has no tensor, a static one."""
     doc = _doc_of(item)
     return doc.tensor.size > 0 if _has_rows(doc) else _without_hooks(item).has_vector
 
@@ -96,7 +96,8 @@ def has_vector(item: Item) -> bool:
 def token_similarity(token: Token, other: Any) -> float:
     """Compute the cosine of a token's vector and another vector.
 
-    A Lexeme has no context, so a Lexeme is compared with the token's Lexeme.
+    A Lexeme has no contextual vector. If `other` is a Lexeme, it is compared with the token's own
+    Lexeme, by their static vectors.
 
     token (Token): The token.
     other (Union[Doc, Span, Token, Lexeme]): The other item.
@@ -112,7 +113,7 @@ def token_similarity(token: Token, other: Any) -> float:
 
 
 def similarity(item: Item, other: Any) -> float:
-    """Compute the cosine of two contextual vectors; 0 if one is missing, as for a Lexeme.
+    """Compute the cosine of two contextual vectors; 0 if one is missing. A Lexeme has none.
 
     item (Union[Doc, Span, Token]): The first item.
     other (Union[Doc, Span, Token, Lexeme]): The other item.
@@ -146,10 +147,10 @@ def _has_rows(doc: Doc) -> bool:
 
 
 def _without_hooks(item: Any) -> Any:
-    """Return an item as it is, or a copy without hooks if its Doc has hooks but no tensor.
+    """Return the item or, if its Doc has hooks but no tensor, a copy without hooks.
 
-    The copy has spaCy's own vectors. The hooks of the original stay, because its tensor may be set
-    again.
+    The copy has spaCy's own vectors. The hooks of the original are not removed, because its tensor
+    may be set again.
     """
     if (
         not isinstance(item, (Doc, Span, Token))
@@ -180,7 +181,7 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
     """Mix the layers of a Doc with fixed weights.
 
     layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
-    mix (Union[str, int, List[float]]): "average", "top", the number of a layer, or a list with a
+    mix (Union[str, int, List[float]]): "average", "top", the index of a layer, or a list with a
         weight for each layer.
     RETURNS (Floats2d): *Shape:* `(n_tokens, 2P)`
     RAISES (ValueError): The layer does not exist, or the number of weights is wrong.
@@ -201,9 +202,9 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
 
 
 def check_mix(mix: Any) -> Mix:
-    """Check the form of a mix. The number of layers is not known yet.
+    """Check that a value is a mix. Its layers are not checked, because they are not known yet.
 
-    mix (Union[str, int, Sequence[float]]): A mix for `mix_layers`.
+    mix (Union[str, int, Sequence[float]]): "average", "top", the index of a layer, or weights.
     RETURNS (Union[str, int, List[float]]): The mix in a form that a config can contain.
     RAISES (ValueError): The value is not a mix.
     """

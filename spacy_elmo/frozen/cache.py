@@ -31,9 +31,9 @@ class TokenVectorCache:
     def lookup(
         self, tokens: Sequence[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:
-        """Return the vectors of tokens. Vectors that are not in the cache are computed.
+        """Return the vectors of tokens. Vectors that are not in the cache are computed and added.
 
-        tokens (Sequence[str]): Different token strings, at least one.
+        tokens (Sequence[str]): Token strings, at least one, each only once.
         compute (Callable[[List[str]], numpy.ndarray]): Function that returns the vectors of the
             missing tokens, shape `(n, P)`. It is called at most once.
         RETURNS (numpy.ndarray): Shape `(n_tokens, P)`.

@@ -1,4 +1,4 @@
-"""Character ids of tokens: UTF-8 bytes or code points between word marks."""
+"""Character ids of tokens: UTF-8 bytes or code points, between marks for both ends of a word."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -25,7 +25,7 @@ def character_ids(
     and padding. The tokens `<S>` and `</S>` become the ids of the sentence marks.
 
     tokens (Sequence[str]): The tokens. Characters that UTF-8 cannot encode are left out.
-    max_characters (int): Number of ids per token, including marks.
+    max_characters (int): Maximum number of ids per token, including the two marks.
     widest_filter (Optional[int]): Width of the widest convolution. If it is set, padding that
         cannot change the maximum of a filter is left out.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32, ids from 1 to 261.
@@ -53,8 +53,9 @@ def code_point_ids(
 
     tokens (Sequence[str]): The tokens.
     vocabulary (InputVocabulary): The known code points. Other code points become `<oov>`.
-    max_characters (int): See `character_ids`.
-    widest_filter (int): See `character_ids`.
+    max_characters (int): Maximum number of ids per token, including the two marks.
+    widest_filter (int): Width of the widest convolution. Padding that cannot change the maximum of
+        a filter is left out.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32.
     """
     spelled = [

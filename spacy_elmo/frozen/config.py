@@ -50,8 +50,10 @@ class BiLMConfig:
     projection_dim (int): Size of a token vector and of each LSTM's output, P. At most `lstm_dim`.
         If both are equal, `square_projection` decides whether the LSTM has a projection.
     n_layers (int): Number of LSTM layers of each direction, L.
-    cell_clip (Optional[float]): Bound of the cell state at every step; None for no bound.
-    proj_clip (Optional[float]): Bound of the projected output at every step; None for no bound.
+    cell_clip (Optional[float]): The cell state is clipped to -cell_clip .. cell_clip at every step;
+        None for no limit.
+    proj_clip (Optional[float]): The projected output is clipped to -proj_clip .. proj_clip at every
+        step; None for no limit.
     use_skip_connections (bool): Whether to add the input of a layer to its output, from the second
         layer on.
     char_embed_dim (int): Size of a character embedding; 0 if the model reads only words.
@@ -59,7 +61,8 @@ class BiLMConfig:
         if the model reads only words.
     n_highway (int): Number of highway layers over the convolutions' output.
     activation (str): Activation of the convolutions, "relu" or "tanh".
-    max_characters_per_token (int): Maximum number of characters per token, including marks.
+    max_characters_per_token (int): Maximum number of characters per token, including two marks for
+        its start and end.
     bidirectional (bool): Whether the model has a backward stack in addition to the forward stack.
     token_encoder (str): "bilm-tf" reads UTF-8 bytes, "manylangs" reads Unicode code points.
     n_characters (int): Rows of the character embedding: 262 for bytes, the size of the vocabulary
@@ -74,7 +77,8 @@ class BiLMConfig:
     joined_directions (bool): Whether each layer, from the second layer on, reads both directions
         of the layer below, as in CoVe's encoder (McCann et al. 2017). Such a model cannot be a
         language model, because it sees the words to predict.
-    sentence_marks (bool): Whether a sentence is read with a mark at its start and its end.
+    sentence_marks (bool): Whether a sentence is read with a mark at its start and its end, such as
+        `<S>` and `</S>`.
     RAISES (ValueError): A size is impossible. The message names the size.
     """
 
@@ -245,7 +249,8 @@ def parameter_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
     """Return names and shapes of a biLM's weights.
 
     config (BiLMConfig): The sizes.
-    RETURNS (Dict[str, Tuple[int, ...]]): Names as in `BiLM.state_dict()`, in the same order.
+    RETURNS (Dict[str, Tuple[int, ...]]): The shape of each weight, with the names and in the order
+        of `BiLM.state_dict()`.
     """
     shapes: dict[str, tuple[int, ...]] = {}
 

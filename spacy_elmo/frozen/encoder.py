@@ -78,7 +78,7 @@ class FrozenEncoder:
     def __call__(self, tokens: Sequence[str]) -> np.ndarray:
         """Compute the context-free vectors of tokens.
 
-        tokens (Sequence[str]): Different token strings.
+        tokens (Sequence[str]): Token strings, each only once.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
         """
         # Encode tokens of similar length together, so that they have less padding.
@@ -133,11 +133,11 @@ class FrozenEncoder:
         return vectors if self.projection is None else self.projection(vectors)
 
     def _tables(self, characters: np.ndarray) -> list[np.ndarray]:
-        """Compute the table of each convolution: products of character embeddings and taps.
+        """Multiply each character's embedding with each tap (column of weights) of each filter.
 
         characters (numpy.ndarray): Character embeddings. *Shape:* `(n_characters, E)`
-        RETURNS (List[numpy.ndarray]): For each convolution `(width, n_characters, n)`, where n is
-            its number of filters, rounded up to a multiple of 16.
+        RETURNS (List[numpy.ndarray]): The table of products of each convolution, `(width,
+            n_characters, n)`. n is its number of filters, rounded up to a multiple of 16.
         """
         return [np.matmul(characters, taps) for taps in self.taps]
 
@@ -147,8 +147,8 @@ def stored_type(weight: np.ndarray, precision: str) -> str:
 
     weight (numpy.ndarray): The weight, float32 or float16.
     precision (str): "float32", "bfloat16" or "int8".
-    RETURNS (str): The precision. But with "float32", a float16 weight stays "float16": this loses
-        nothing.
+    RETURNS (str): The precision. Exception: for "float32", a float16 weight stays "float16",
+        because this loses nothing.
     """
     if precision != "float32":
         return precision
@@ -156,7 +156,7 @@ def stored_type(weight: np.ndarray, precision: str) -> str:
 
 
 def _taps(weight: np.ndarray) -> np.ndarray:
-    """Rearrange the weight of a convolution, and pad its filters with zeros.
+    """Convert the weight of a convolution to one matrix per tap, padded with zeros.
 
     weight (numpy.ndarray): *Shape:* `(n_filters, E, width)`
     RETURNS (numpy.ndarray): float32. *Shape:* `(width, E, n)`, where n is `n_filters`, rounded up

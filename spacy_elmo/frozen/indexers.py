@@ -27,11 +27,14 @@ class TokenIds(NamedTuple):
 
 
 class TokenIndexer:
-    """Base class of indexers. Each subclass belongs to one kind of model.
+    """Base class of indexers, which convert tokens to ids of characters and words.
+
+    Each subclass is for one kind of token encoder.
 
     config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): Words and code points to look up.
-    RAISES (ValueError): The vocabularies do not fit the sizes, or a mark is missing.
+    vocabularies (Vocabularies): The ids of words and code points.
+    RAISES (ValueError): A vocabulary has another size than its embeddings, or lacks a special word
+        such as the mark `<S>`.
     """
 
     marks: tuple[str, str]  # Marks at the start and the end of a sentence.
@@ -51,10 +54,10 @@ class TokenIndexer:
 
 
 def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer:
-    """Make the indexer for a config.
+    """Make the indexer for the token encoder of a config.
 
     config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): Words and code points to look up.
+    vocabularies (Vocabularies): The ids of words and code points.
     RETURNS (TokenIndexer): The indexer.
     """
     make = BilmTfIndexer if config.token_encoder == "bilm-tf" else ManyLangsIndexer
@@ -62,9 +65,9 @@ def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer
 
 
 class BilmTfIndexer(TokenIndexer):
-    """Indexer of bilm-tf's models: UTF-8 bytes, word ids, or both.
+    """Indexer for bilm-tf's models, which read UTF-8 bytes, words, or both.
 
-    A model with both uses characters only for words outside the vocabulary.
+    A model that reads both uses bytes only for words outside the vocabulary.
     """
 
     marks = (SENTENCE_START, SENTENCE_END)
@@ -87,7 +90,7 @@ class BilmTfIndexer(TokenIndexer):
 
 
 class ManyLangsIndexer(TokenIndexer):
-    """Indexer of ELMoForManyLangs' models: code points, word ids, or both.
+    """Indexer for ELMoForManyLangs' models, which read code points, words, or both.
 
     A word is cut to `max_characters_per_token - 2` characters before it is looked up.
     """
@@ -118,10 +121,10 @@ def _check_size(
     """Check that a vocabulary fits the weights, and return it.
 
     name (str): "characters" or "words", for error messages.
-    vocabulary (Optional[InputVocabulary]): The vocabulary.
+    vocabulary (Optional[InputVocabulary]): The vocabulary; None for size 0.
     size (int): Number of embeddings in the weights.
     special (Sequence[str]): Strings that the vocabulary must contain.
-    RAISES (ValueError): The size is wrong, or a string is missing.
+    RAISES (ValueError): The vocabulary has another size, or lacks one of the strings.
     """
     found = 0 if vocabulary is None else len(vocabulary)
     if found != size:

@@ -21,11 +21,11 @@ def return_freed_memory() -> None:
 
 
 class Weights:
-    """Arrays of a model, in memory or in their files.
+    """Arrays of a model, which can be dropped from memory and read again.
 
     arrays (Mapping[str, numpy.ndarray]): float32 or float16, by the names in `BiLM.state_dict()`.
     read (Optional[Callable[[], Mapping[str, numpy.ndarray]]]): Function that reads the same arrays
-        again.
+        again. None: the arrays always stay in memory.
     """
 
     def __init__(self, arrays: Arrays, read: Optional[Callable[[], Arrays]] = None):
@@ -45,7 +45,7 @@ class Weights:
         return arrays
 
     def drop(self) -> None:
-        """Free the arrays if they can be read again."""
+        """Remove the arrays from memory, if there is a function that reads them again."""
         if self._read is not None and self._arrays is not None:
             self._arrays = None
             return_freed_memory()

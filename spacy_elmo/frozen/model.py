@@ -42,7 +42,7 @@ LARGE = 2**22
 
 
 class FrozenBiLM:
-    """BiLM (Peters et al. 2018, section 3.1) with frozen weights. It computes vectors.
+    """BiLM (Peters et al. 2018, section 3.1) with frozen weights, which computes vectors on a CPU.
 
     A frozen model does not change, so threads may share it. `thaw` makes a PyTorch module for
     training.
@@ -53,8 +53,9 @@ class FrozenBiLM:
     precision (str): Number format of matrix products: "float32", "bfloat16", "int8", or "auto".
         "auto" is the fastest format whose vectors are close to float32.
     cache (int): Number of token strings whose vectors are cached.
-    alignment (Optional[numpy.ndarray]): W; a vector v becomes `W v`. *Shape:* `(width, width)`
-    provenance (Optional[dict]): Origin and training of the model, in types of JSON.
+    alignment (Optional[numpy.ndarray]): Matrix W, which aligns the vectors with another model: v
+        becomes `W v`. *Shape:* `(width, width)`
+    provenance (Optional[dict]): Origin and training of the model, with values that JSON can store.
     kernel (Optional[Kernel]): Kernel for the computation. Default: the fastest kernel on this
         machine.
     RAISES (ValueError): The precision is unknown, or the vocabularies do not fit the sizes.
@@ -143,13 +144,14 @@ class FrozenBiLM:
         return import_module("..bilm.model", __package__).thaw(self)
 
     def replace(self, **changes: Any) -> "FrozenBiLM":
-        """Return a model with the same weights and other settings.
+        """Return a model with the same weights, but with changed settings.
 
-        Both models share the kernel's layout, states and cached vectors if the settings allow it.
+        If the settings allow it, both models share the weights in the kernel's layout, the warm
+        state and the cached vectors.
 
-        changes: `config`, `precision`, `cache`, `alignment`, `provenance` or `kernel`, as
-            in `__init__`.
-        RETURNS (FrozenBiLM): The model.
+        changes (Any): New values for `config`, `precision`, `cache`, `alignment`, `provenance` or
+            `kernel`, the arguments of the class.
+        RETURNS (FrozenBiLM): The new model.
         """
         settings = {
             "config": self.config,
@@ -189,7 +191,7 @@ class FrozenBiLM:
 
     @property
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
-        """Encoder and LSTMs in the kernel's layout. The first access makes them."""
+        """Token encoder and LSTM stacks in the kernel's layout. The first access makes them."""
         if self._packed is None:
             with self._exclusively():
                 if self._packed is None:
@@ -205,13 +207,14 @@ class FrozenBiLM:
     ) -> tuple[list[np.ndarray], FrozenState]:
         """Compute the layers of tokenized sentences. Sentences can be empty or of any length.
 
-        If the model has sentence marks, each sentence is read between two marks. Layer 0 is the
-        token vector, repeated for each direction.
+        If the model has sentence marks (such as `<S>` and `</S>`), each sentence is read between
+        two marks. Layer 0 is the token vector, repeated for each direction.
 
         sentences (Sequence[Sequence[str]]): The tokens.
-        state (Union[None, str, FrozenState]): Initial state, one row per sentence. None starts
-            from zeros, "warm" from the state after one empty sentence.
-        keep_marks (bool): Whether to return the vectors of the marks, as first and last vector.
+        state (Union[None, str, FrozenState]): Initial state, one row per sentence. None: zeros.
+            "warm": the state after an empty sentence (`<S> </S>`).
+        keep_marks (bool): Whether to also return the vectors of the sentence marks, as the first
+            and the last vector of a sentence.
         RETURNS (Tuple[List[numpy.ndarray], FrozenState]): The layers of each sentence, *Shape:*
             `(L + 1, n_tokens, width)`, and the state after each sentence. With `keep_marks`,
             n_tokens + 2 vectors.
@@ -221,8 +224,8 @@ class FrozenBiLM:
         if not sentences or not (has_marks or any(sentences)):
             return self.empty_layers(len(sentences)), initial_state(self, state, len(sentences))
         drops_marks = has_marks and not keep_marks
-        # If all sentences start from the same state, the state after the first mark is also the
-        # same, except if the layers read both directions of the layer below.
+        # If all sentences start from the same state, they also have the same state after the first
+        # mark, and the mark can be skipped. Not if layers read both directions of the layer below.
         depends = self.config.joined_directions or isinstance(state, FrozenState)
         is_opened = drops_marks and not depends
         marks = self.indexer.marks if has_marks else ()
@@ -260,10 +263,10 @@ class FrozenBiLM:
     def run(
         self, vectors: np.ndarray, rows: np.ndarray, batch_sizes: list[int], state: FrozenState
     ) -> tuple[np.ndarray, FrozenState]:
-        """Run the LSTM stacks over packed sequences.
+        """Run the LSTM stacks over packed sequences (see `frozen.packing`).
 
-        vectors (numpy.ndarray): Token vectors, x. *Shape:* `(n_types, P)`
-        rows (numpy.ndarray): Row of `vectors` for each packed item. Each direction has its own
+        vectors (numpy.ndarray): Vectors of the different tokens, x. *Shape:* `(n_types, P)`
+        rows (numpy.ndarray): Index into `vectors` for each packed item. Each direction has its own
             order: backward items start at the end of a sequence. *Shape:*
             `(n_directions, n_items)`
         batch_sizes (List[int]): Number of running sequences at each step, in non-increasing order.
@@ -276,9 +279,9 @@ class FrozenBiLM:
         return outputs, FrozenState(hidden, cell)
 
     def token_vectors(self, tokens: Sequence[str]) -> np.ndarray:
-        """Compute the context-free vectors of the token encoder.
+        """Compute the context-free vectors of tokens with the token encoder.
 
-        tokens (Sequence[str]): Different token strings.
+        tokens (Sequence[str]): Token strings, each only once.
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, P)`
         """
         if not tokens:
@@ -294,9 +297,9 @@ class FrozenBiLM:
         )
 
     def warm_state(self) -> FrozenState:
-        """Return the LSTM state after one empty sentence, for a batch of one.
+        """Return the LSTM state after an empty sentence (`<S> </S>`), for one sequence.
 
-        Without sentence marks, this is a state of zeros.
+        For a model without sentence marks, this is a state of zeros.
         """
         if not self.config.sentence_marks:
             return self.zero_state(1)
@@ -321,17 +324,17 @@ class FrozenBiLM:
         return [np.zeros(shape, dtype="float32") for _ in range(n_sentences)]
 
     def _exclusively(self) -> AbstractContextManager[Any]:
-        """Return the lock that allows only one thread to make `_parts`.
+        """Return the lock that lets only one thread at a time make `_parts`.
 
-        A forked process gets a new lock. It could inherit a locked lock without the thread that
-        releases it.
+        A forked process gets a new lock: the old one may be locked by a thread that only the parent
+        process has.
         """
         if self._lock_of != os.getpid():
             self._lock, self._lock_of = RLock(), os.getpid()
         return self._lock
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes to pickle, without the kernel: another process may use another."""
+        """Return the attributes to pickle, without the kernel: other machines use other kernels."""
         absent = ("_lock", "_lock_of", "_packed", "kernel", "cache")
         kept = {name: value for name, value in self.__dict__.items() if name not in absent}
         return {**kept, "cache": self.cache.capacity}
@@ -341,10 +344,10 @@ class FrozenBiLM:
         self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
 
     def _opened_state(self, state: Any) -> FrozenState:
-        """Return the LSTM state after the first mark of a sentence, for a batch of one.
+        """Return the LSTM state after the first mark that each direction reads, for one sequence.
 
         state (Union[None, str]): State before the mark: None for zeros, or "warm".
-        RETURNS (FrozenState): The state; the backward stack has read the end mark.
+        RETURNS (FrozenState): The state: forward after the start mark, backward after the end mark.
         """
         opened = self._opened.get(state)
         if opened is None:

@@ -13,13 +13,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PackedOrder:
-    """Order in which the items of concatenated sequences run, in both directions.
+    """Order in which the forward and the backward LSTMs read the items (tokens) of sequences.
 
-    order (numpy.ndarray): Numbers of the sequences, longest first. *Shape:* `(n_sequences,)`
+    Each direction can skip the first items that it would read (`skip` of `pack`). Skipped items are
+    not in the order.
+
+    order (numpy.ndarray): Indices of the sequences, longest first. *Shape:* `(n_sequences,)`
     batch_sizes (List[int]): Number of sequences that run at each step.
     positions (numpy.ndarray): Index into the concatenated sequences for each packed item, forward
         and backward. *Shape:* `(2, n_packed)`
-    lengths (List[int]): Number of items of each sequence, including skipped items.
+    lengths (List[int]): Number of items of each sequence, with the skipped items.
     """
 
     order: np.ndarray
@@ -29,13 +32,13 @@ class PackedOrder:
 
     @property
     def n_items(self) -> int:
-        """Number of items in the concatenated sequences."""
+        """Number of items in all sequences together, with the skipped items."""
         return sum(self.lengths)
 
     def inverse(self) -> np.ndarray:
-        """Return the packed index of each item in the concatenated sequences.
+        """Compute the inverse of `positions`: the packed index of each item of the sequences.
 
-        RETURNS (numpy.ndarray): Indices, forward and backward; 0 for skipped items. *Shape:*
+        RETURNS (numpy.ndarray): Packed indices, forward and backward; 0 for skipped items. *Shape:*
             `(2, n_items)`
         """
         inverse = np.zeros((2, self.n_items), dtype=self.positions.dtype)
@@ -48,8 +51,9 @@ def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
     """Compute the packed order of sequences.
 
     lengths (Sequence[int]): Number of items of each sequence. It must be more than `skip`.
-    skip (int): Number of items that each direction skips at the start.
-    RETURNS (PackedOrder): The order to run them in.
+    skip (int): Number of items that each direction skips: forward the first items of a sequence,
+        backward the last ones.
+    RETURNS (PackedOrder): The order.
     """
     sizes = np.asarray(lengths, dtype="int64")
     ends = np.cumsum(sizes)
@@ -67,13 +71,14 @@ def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
 def lay_out(
     sentences: Sequence[Sequence[str]], marks: Sequence[str] = (), skip: int = 0
 ) -> tuple[list[str], np.ndarray, PackedOrder]:
-    """Add marks to sentences, and compute their packed order.
+    """Add marks such as `<S>` to sentences, and compute their packed order.
 
     sentences (Sequence[Sequence[str]]): The tokens. Without marks, no sentence may be empty.
-    marks (Sequence[str]): Marks at the start and the end of a sentence; empty for none.
-    skip (int): Number of items that each direction skips at the start.
-    RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens; for each item in
-        the concatenated sentences, the index of its token; the order in which to run the items.
+    marks (Sequence[str]): The marks at the start and the end of a sentence; empty for no marks.
+    skip (int): Number of tokens and marks that each direction skips: forward the first ones of a
+        sentence, backward the last ones.
+    RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens and marks; for each
+        item of the concatenated sentences, the index of its token or mark; the packed order.
     """
     types: dict[str, int] = {}
     marked = [[*marks[:1], *sentence, *marks[1:]] for sentence in sentences]
@@ -82,11 +87,11 @@ def lay_out(
 
 
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
-    """Find the place of each packed item in the packed items of the other direction.
+    """Find the index of each packed item among the packed items of the other direction.
 
     batch_sizes (Sequence[int]): Number of sequences that run at each step.
-    RETURNS (numpy.ndarray): For each packed item of one direction, the index of the same item in
-        the other direction. *Shape:* `(n_packed,)`
+    RETURNS (numpy.ndarray): For each packed item of one direction, the packed index of the same
+        token in the other direction. *Shape:* `(n_packed,)`
     """
     sizes = np.asarray(batch_sizes, dtype="int64")
     starts = np.cumsum(sizes) - sizes

@@ -11,8 +11,8 @@ logger = logging.getLogger("spacy")
 def resolve_precision(precision: str, kernel: Kernel) -> str:
     """Return the number format in which a kernel computes, for a setting `precision`.
 
-    This is float32 if the kernel is not fast in the requested format. Then a warning is logged
-    once, except for "auto".
+    If the kernel is not fast in the requested format, the result is "float32", and a warning is
+    logged once (not for "auto").
 
     precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest format whose vectors
         are close to float32 (cosine above 0.999).

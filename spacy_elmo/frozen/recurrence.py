@@ -38,7 +38,7 @@ LAYER_ITEMS = 256
 
 @dataclass(frozen=True)
 class FrozenState:
-    """Hidden and cell state of the LSTMs. One row per sequence, forward stack first.
+    """Hidden and cell states of all LSTMs, one row per sequence. Direction 0 is forward.
 
     hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
     cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`
@@ -51,17 +51,18 @@ class FrozenState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[np.ndarray, Sequence[int]]) -> "FrozenState":
-        """Return the states of some sequences, in any order and also repeatedly.
+        """Return the states of some sequences, in the order of `index`.
 
-        index (Union[numpy.ndarray, Sequence[int]]): Indices of the rows.
-        RETURNS (FrozenState): A copy of these rows.
+        index (Union[numpy.ndarray, Sequence[int]]): Indices of the sequences. An index may occur
+            more than once.
+        RETURNS (FrozenState): A copy of their states.
         """
         index = np.asarray(index, dtype="int64")
         return FrozenState(self.hidden.take(index, axis=2), self.cell.take(index, axis=2))
 
     @classmethod
     def concatenate(cls, states: Sequence["FrozenState"]) -> "FrozenState":
-        """Join the rows of several states, in order."""
+        """Join several states to one state that has the rows of all, in order."""
         return cls(
             np.concatenate([state.hidden for state in states], axis=2),
             np.concatenate([state.cell for state in states], axis=2),
@@ -72,14 +73,14 @@ State = Union[None, Literal["warm"], FrozenState]
 
 
 def initial_state(bilm: Any, state: Any, n_sequences: int) -> Any:
-    """Return the initial state of sequences.
+    """Convert the argument `state` of `embed` to the LSTM state that sequences start from.
 
     bilm (Union[FrozenBiLM, BiLM]): The model.
     state (Union[None, str, FrozenState, BiLMState]): None for zeros, "warm" for the state after
-        one empty sentence, or a state with one row per sequence.
+        an empty sentence (`<S> </S>`), or a state with one row per sequence.
     n_sequences (int): Number of sequences.
     RETURNS (Union[FrozenState, BiLMState]): The state, one row per sequence.
-    RAISES (ValueError): The state has another shape or type.
+    RAISES (ValueError): The state has the wrong shape, or is a string other than "warm".
     """
     zeros = bilm.zero_state(n_sequences)
     if state is None:
@@ -131,18 +132,20 @@ class FrozenStacks:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
-        """Run the LSTMs over packed sequences, and change the state in place.
+        """Run the LSTMs over packed sequences (see `packing`), and change the state in place.
 
         The state of a sequence does not change after its last step.
 
-        vectors (numpy.ndarray): Token vectors, x. *Shape:* `(n_types, P)`
-        rows (numpy.ndarray): Row of `vectors` for each packed item. Each direction has its own
+        vectors (numpy.ndarray): Vectors of the different tokens, x. *Shape:* `(n_types, P)`
+        rows (numpy.ndarray): Index into `vectors` for each packed item. Each direction has its own
             order: backward items start at the end of a sequence. *Shape:*
             `(n_directions, n_items)`
         batch_sizes (Sequence[int]): Number of running sequences at each step, in non-increasing
             order.
-        hidden (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, P)`
-        cell (numpy.ndarray): *Shape:* `(n_directions, L, n_sequences, D)`
+        hidden (numpy.ndarray): Hidden state, changed in place. *Shape:*
+            `(n_directions, L, n_sequences, P)`
+        cell (numpy.ndarray): Cell state, changed in place. *Shape:*
+            `(n_directions, L, n_sequences, D)`
         RETURNS (numpy.ndarray): The packed output of each layer.
             *Shape:* `(L, n_directions, n_items, P)`
         """
@@ -171,7 +174,7 @@ class FrozenStacks:
         return outputs
 
     def _connect(self, i: int, d: int, inputs: np.ndarray, output: np.ndarray) -> None:
-        """Add the residual or highway connection of layer i, direction d to its output in place."""
+        """Apply the residual or highway connection of layer i, direction d: change `output`."""
         if self.highways:
             gate = sigmoid(self.highways[i - 1][d](inputs))
             output[:] = inputs + gate * (output - inputs)
@@ -188,7 +191,7 @@ def _run_tokens(
     cell: np.ndarray,
     outputs: np.ndarray,
 ) -> None:
-    """Run the lowest layer. Occurrences of a token in a window share its input product."""
+    """Run the lowest layer. All occurrences of a token in a window share one input product."""
     if len(vectors) <= TOKEN_TYPES:
         gates = lstm.project_inputs(vectors)
         outputs[:] = lstm.run(gates, rows, batch_sizes, hidden, cell)

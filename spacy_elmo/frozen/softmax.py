@@ -53,7 +53,7 @@ class FrozenSoftmax:
     def log_probabilities(self, contexts: np.ndarray) -> np.ndarray:
         """Compute the log-probability of every word.
 
-        contexts (numpy.ndarray): *Shape:* `(n, P)`
+        contexts (numpy.ndarray): Context vectors. *Shape:* `(n, P)`
         RETURNS (numpy.ndarray): float64. *Shape:* `(n, V)`
         """
         if self.kind == "full":
@@ -70,7 +70,7 @@ class FrozenSoftmax:
     def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
         """Compute the sum of the targets' negative log-probabilities, in nats.
 
-        contexts (numpy.ndarray): *Shape:* `(n, P)`
+        contexts (numpy.ndarray): Context vectors. *Shape:* `(n, P)`
         targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
         RETURNS (float): The sum.
         """
@@ -88,7 +88,7 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the weights of each cluster of rare words: to a lower width, and to the words."""
+        """Yield the two weights of each cluster of rare words: `(low, P)` and `(n_words, low)`."""
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))
@@ -96,7 +96,7 @@ class FrozenSoftmax:
 
 
 def adaptive_cutoffs(n_words: int) -> list[int]:
-    """Return the ranks at which an adaptive softmax's clusters of rare words start."""
+    """Return the rank at which each cluster of rare words of an adaptive softmax starts."""
     cutoffs = [cutoff for cutoff in _CUTOFFS if cutoff < n_words - 1]
     # An adaptive softmax needs at least one cluster, so very small vocabularies are cut in half.
     return cutoffs or [max(1, n_words // 2)]

@@ -63,7 +63,7 @@ def limit_threads_after_fork() -> None:
 
 
 def side_by_side(tasks: Sequence[Callable[[], Any]], n_products: int) -> list[Any]:
-    """Run one or two tasks. Two long tasks run in parallel if a thread is free.
+    """Run one or two tasks. Two long tasks run in parallel if a second thread is free.
 
     tasks (Sequence[Callable[[], Any]]): The tasks.
     n_products (int): Number of multiplications of each task.

@@ -19,7 +19,7 @@ UNKNOWN_ID = SPECIAL.index(UNKNOWN)
 
 
 class InputVocabulary:
-    """Vocabulary of a token encoder: the string of each embedding.
+    """Vocabulary of a token encoder, which maps strings to the ids of embeddings.
 
     strings (Sequence[Optional[str]]): The string of each id; None for an id without a string.
     RAISES (ValueError): A string appears twice.
@@ -64,9 +64,9 @@ class InputVocabulary:
         """Read the output of `to_bytes`.
 
         data (bytes): JSON.
-        n_strings (int): Expected number of strings. If data have many more, they are not parsed.
+        n_strings (int): Expected number of strings. Data that contain many more are not parsed.
         RETURNS (InputVocabulary): The vocabulary.
-        RAISES (ValueError): The data are not a vocabulary, or too long.
+        RAISES (ValueError): The data are not a vocabulary, or contain too many strings.
         """
         if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
             raise ValueError(f"more strings than the expected {n_strings:,}. The file is damaged.")
@@ -84,8 +84,8 @@ class InputVocabulary:
 class Vocabularies(NamedTuple):
     """Vocabularies of a token encoder. A model that reads only bytes has no vocabulary.
 
-    characters (Optional[InputVocabulary]): Code points and marks.
-    words (Optional[InputVocabulary]): Words and marks.
+    characters (Optional[InputVocabulary]): Code points, and marks such as `<bow>`.
+    words (Optional[InputVocabulary]): Words, and marks such as `<S>`.
     """
 
     characters: Optional[InputVocabulary] = None

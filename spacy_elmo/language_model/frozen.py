@@ -25,7 +25,8 @@ class FrozenLanguageModel:
     bilm (FrozenBiLM): The layers.
     softmax (FrozenSoftmax): The output layer, shared by both directions.
     vocabulary (Vocabulary): The words of the softmax.
-    RAISES (ValueError): A direction sees the words that it must predict, see `check_predicts`.
+    RAISES (ValueError): A direction of the biLM sees the words that it must predict, because
+        `joined_directions` is True or `sentence_marks` is False.
     """
 
     def __init__(self, bilm: FrozenBiLM, softmax: FrozenSoftmax, vocabulary: Vocabulary):
@@ -44,7 +45,7 @@ class FrozenLanguageModel:
         The token encoder reads each different token once.
 
         window (Window): The window of text.
-        types (Sequence[str]): The string of each token type.
+        types (Sequence[str]): The string of each id in the window.
         state (FrozenState): Initial state, one row per stream.
         RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed top layer of each direction,
             *Shape:* `(n_directions, n_items, P)`, and the state after the window.
@@ -68,10 +69,10 @@ class FrozenLanguageModel:
 def types_of(
     inputs: np.ndarray, types: Sequence[str], marks: tuple[str, str]
 ) -> tuple[list[str], np.ndarray]:
-    """Convert the token types of a window to strings, each different one once.
+    """Convert the ids of a window to the different strings in it, each only once.
 
-    inputs (numpy.ndarray): Ids of token types. *Shape:* `(n_directions, n_items)`
-    types (Sequence[str]): The string of each token type.
+    inputs (numpy.ndarray): Ids of tokens. *Shape:* `(n_directions, n_items)`
+    types (Sequence[str]): The string of each id.
     marks (Tuple[str, str]): The model's strings for the start and the end of a sentence.
     RETURNS (Tuple[List[str], numpy.ndarray]): The different strings, and for each item the index of
         its string. *Shape:* `(n_directions, n_items)`
@@ -95,10 +96,10 @@ def check_predicts(config: BiLMConfig) -> None:
 
 
 def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
-    """Read a model that predicts words.
+    """Read a language model with its softmax and vocabulary, so that it can predict words.
 
-    The model is the output of `pretrain`, or weights of AllenNLP or bilm-tf with a softmax and a
-    vocabulary.
+    The model is the output of `spacy elmo pretrain`, or weights of AllenNLP or bilm-tf with a
+    softmax and a vocabulary.
 
     path (Union[str, Path]): Name, path or URL of the model.
     RETURNS (FrozenLanguageModel): The model.

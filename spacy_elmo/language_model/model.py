@@ -21,7 +21,7 @@ from .windows import Window
 
 
 class Contexts(torch.nn.Module):
-    """Module that computes the context vectors of windows of text with a biLM.
+    """Module that runs a biLM over windows of text, to get the vectors that predict words.
 
     bilm (BiLM): The layers.
     """
@@ -37,11 +37,13 @@ class Contexts(torch.nn.Module):
         """On a GPU, record the LSTM stacks as a CUDA graph for later calls.
 
         Later calls must have windows of this shape, this `product_dtype` and no dropout. On a CPU,
-        or without clips, do nothing: without clips, a GPU runs cuDNN's LSTM, which is one kernel.
+        or for a model without clips, do nothing: without clips, a GPU runs cuDNN's LSTM, which is
+        one kernel.
 
-        n_rows (int): Number of streams.
-        n_steps (int): Number of steps of a window.
-        product_dtype (Optional[torch.dtype]): See `forward`.
+        n_rows (int): Number of streams in a window.
+        n_steps (int): Number of steps in a window, the tokens per stream.
+        product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products. Default: the type
+            of the weights.
         """
         if self.bilm.device.type == "cuda" and self.bilm.config.has_clips:
             stacks = RecordedStacks(self.bilm.train(), n_rows, n_steps, product_dtype)
@@ -60,7 +62,7 @@ class Contexts(torch.nn.Module):
         The token encoder reads each different token once.
 
         window (Window): The window of text.
-        types (Sequence[str]): The string of each token type.
+        types (Sequence[str]): The string of each id in the window.
         state (BiLMState): Initial state, one row per stream.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
         product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products in training.
@@ -89,7 +91,8 @@ class LanguageModel(torch.nn.Module):
     bilm (BiLM): The layers.
     softmax (Softmax): The output layer, shared by both directions.
     vocabulary (Vocabulary): The words of the softmax.
-    RAISES (ValueError): A direction sees the words that it must predict, see `check_predicts`.
+    RAISES (ValueError): A direction of the biLM sees the words that it must predict, because
+        `joined_directions` is True or `sentence_marks` is False.
     """
 
     def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary):
@@ -101,7 +104,7 @@ class LanguageModel(torch.nn.Module):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Switch to evaluation mode, without gradients, in a `with` block."""
+        """Context manager: the model is in evaluation mode, and gradients are off."""
         was_training = self.training
         self.eval()
         try:
@@ -116,7 +119,7 @@ class LanguageModel(torch.nn.Module):
         """Compute the context vectors that predict words, for all items of a window.
 
         window (Window): The window of text.
-        types (Sequence[str]): The string of each token type.
+        types (Sequence[str]): The string of each id in the window.
         state (BiLMState): Initial state, one row per stream.
         RETURNS (Tuple[Sequence[Tensor], BiLMState]): The packed top layer of each direction,
             *Shape:* `(n_items, P)`, and the state after the window.
@@ -138,14 +141,14 @@ class LanguageModel(torch.nn.Module):
 def save_model(
     model: LanguageModel, folder: Path, *, lang: str, provenance: dict[str, Any]
 ) -> None:
-    """Write a spaCy pipeline with the pipe `elmo`, and in its folder the softmax and vocabulary.
+    """Write a folder with a spaCy pipeline (the pipe `elmo`), the softmax and the vocabulary.
 
-    An existing folder stays unchanged until the new content is complete.
+    If the folder exists, it is replaced when the new content is complete.
 
     model (LanguageModel): The model.
     folder (Path): The output folder.
     lang (str): Language of the pipeline.
-    provenance (dict): Origin and training of the model, in types of JSON.
+    provenance (dict): Origin and training of the model, with values that JSON can store.
     """
     prediction = (freeze(model.softmax), model.vocabulary)
     bilm = model.bilm.freeze().replace(provenance=provenance)

@@ -18,7 +18,7 @@ MIN_ITEMS = 1000  # Minimum per stream: the first words of a stream have no cont
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Perplexity of a language model on a text, by direction.
+    """Perplexity of a language model on a text, for each direction and for both.
 
     forward (float): Perplexity of words and `</S>`, given the text before them.
     backward (float): Perplexity of words and `<S>`, given the text after them; NaN for a model
@@ -50,18 +50,20 @@ def perplexity(
     max_items: int = 0,
     processes: "Optional[Processes]" = None,
 ) -> Perplexity:
-    """Compute the perplexity of held-out text, cut into streams that the model reads in parallel.
+    """Compute the perplexity of held-out text.
 
-    Each stream starts from an LSTM state of zeros, and carries its state from window to window.
+    The text is cut into streams, which the model reads in parallel, window by window. Each stream
+    starts from an LSTM state of zeros, and carries its state from window to window.
 
     model (Union[FrozenLanguageModel, LanguageModel]): The model.
     corpus (Corpus): Held-out text.
-    n_streams (int): Number of streams in a batch. A short text has fewer streams, so that each has
-        at least 1,000 items.
-    unroll_steps (int): Steps per window. The number does not change the result.
-    max_items (int): If above 0, read only about this number of items, evenly spread over the text.
-    processes (Optional[Processes]): Processes that share the streams, and all get the result.
-    RETURNS (Perplexity): The result.
+    n_streams (int): Number of streams. A short text has fewer streams, so that each has at least
+        1,000 tokens.
+    unroll_steps (int): Tokens per stream in a window. The number does not change the result.
+    max_items (int): If above 0, read only about this number of tokens: an equal number from the
+        start of each stream.
+    processes (Optional[Processes]): Processes that share the work. Each gets the whole result.
+    RETURNS (Perplexity): The perplexities.
     """
     words = model.vocabulary.ids_of(corpus.types)
     n_streams = max(1, min(n_streams, len(corpus.tokens) // MIN_ITEMS))

@@ -21,11 +21,11 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Processes:
-    """Rank and device of this process in a training run.
+    """Current process of a training run, and its connection to the other processes.
 
     rank (int): Rank of the process, from 0. Only rank 0 writes files.
     size (int): Number of processes.
-    device (torch.device): Device for the computation.
+    device (torch.device): Device on which this process computes.
     waiting (Optional[dist.ProcessGroup]): Group of all processes, with the timeout of `wait`; None
         for one process.
     """
@@ -71,9 +71,9 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Replace errors about a lost process in a `with` block by an error that says what to do.
+        """Context manager: if another process is lost, raise an error that says what to do.
 
-        RAISES (ConnectionError): Another process or its machine is lost.
+        RAISES (ConnectionError): Another process has ended, or its machine is lost.
         """
         try:
             yield
@@ -94,7 +94,7 @@ class Processes:
                 tensor /= self.size
 
     def sum(self, values: list[float]) -> list[float]:
-        """Return the sum over the processes for each of the values."""
+        """Add up the values of all processes: the first values, the second values, and so on."""
         if self.size == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -102,12 +102,12 @@ class Processes:
         return [float(value) for value in tensor]
 
     def agree(self, value: int) -> bool:
-        """Return whether all processes call this with the same value."""
+        """Return whether all processes have the same value. All processes must call this."""
         values = self.gather_rows(torch.tensor([value], device=self.device), 0)
         return bool((values == value).all())
 
     def gather_rows(self, tensor: Tensor, dim: int) -> Tensor:
-        """Concatenate the tensors of all processes, which have the same shape, along `dim`."""
+        """Concatenate the tensors of all processes along `dim`. They must have the same shape."""
         if self.size == 1:
             return tensor
         parts = [torch.empty_like(tensor) for _ in range(self.size)]

@@ -1,4 +1,4 @@
-"""Sentences drawn from a language model."""
+"""Random sentences from a language model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,19 +18,20 @@ def sample_sentences(
     max_tokens: int = 100,
     seed: int = 0,
 ) -> Iterator[list[str]]:
-    """Draw sentences from the forward model, word by word, without end.
+    """Generate random sentences with the forward model, word by word. The iterator never ends.
 
     The probability of a word is p(t_k | t_1 .. t_{k-1}) ^ (1 / temperature), normalized. `<UNK>`
-    is never drawn. As in training, each sentence starts from the state of the previous one. The
-    first sentence starts from zeros.
+    is never generated. As in training, each sentence starts from the LSTM state after the previous
+    sentence. The first sentence starts from zeros.
 
     model (FrozenLanguageModel): The model.
-    start (Sequence[str]): Tokens that every sentence starts with.
-    temperature (float): Values below 1 prefer likely words, values above 1 unlikely words.
+    start (Sequence[str]): Tokens at the start of every sentence.
+    temperature (float): With a value below 1, likely words become more likely. With a value above
+        1, unlikely words become more likely.
     max_tokens (int): Maximum number of tokens in a sentence.
-    seed (int): Seed of the draws.
+    seed (int): Seed of the random numbers.
     YIELDS (List[str]): The tokens of a sentence.
-    RAISES (ValueError): `temperature` or `max_tokens` is invalid.
+    RAISES (ValueError): `temperature` or `max_tokens` is too small.
     """
     if temperature <= 0 or max_tokens < 1:
         raise ValueError(

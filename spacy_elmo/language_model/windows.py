@@ -1,6 +1,7 @@
 """Windows of text for training and evaluation.
 
-A batch has several streams. Each stream reads its own part of the text, window by window.
+The text is cut into streams, which the model reads in parallel. A window contains the next tokens
+of each stream. The LSTM states are carried from window to window.
 """
 
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ from ..text.corpus import END_ID, START_ID, Corpus
 
 @dataclass(frozen=True)
 class Window:
-    """Consecutive tokens of several streams, forward and backward.
+    """Consecutive tokens of several streams, forward and backward. Ids refer to `Corpus.types`.
 
-    inputs (numpy.ndarray): Token types to read, packed step by step. *Shape:* `(2, n_items)`
-    targets (numpy.ndarray): Token type to predict from each input. *Shape:* `(2, n_items)`
+    inputs (numpy.ndarray): Ids of the tokens to read: those of the first step, then those of the
+        second, and so on. *Shape:* `(2, n_items)`
+    targets (numpy.ndarray): Id of the token to predict from each input. *Shape:* `(2, n_items)`
     batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
     """
 
@@ -25,11 +27,13 @@ class Window:
     batch_sizes: list[int]
 
     def part(self, part: int, n_parts: int) -> "Window":
-        """Return one of `n_parts` equal shares of a training window's streams.
+        """Return a window with only some of the streams: one of `n_parts` equal shares.
 
-        part (int): Number of the share, from 0.
-        n_parts (int): Number of shares, which must divide the number of streams.
-        RETURNS (Window): The window of these streams.
+        The window must be from `TrainingBatches`, where all streams have the same length.
+
+        part (int): Index of the share, from 0.
+        n_parts (int): Number of shares. The number of streams must be a multiple of it.
+        RETURNS (Window): The window of the share.
         """
         n_steps, n_streams = len(self.batch_sizes), self.batch_sizes[0]
         size = n_streams // n_parts
@@ -42,11 +46,11 @@ class Window:
 
 
 class Streams:
-    """A corpus as the language model reads and predicts it.
+    """Corpus as a sequence of inputs and targets of the language model.
 
     Forward, the model reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`. Backward, it reads the
     reversed sentence `</S> wn .. w1` and predicts `wn .. w1 <S>`. The order of the sentences is
-    the same in both directions. Only the parts of the corpus that a window needs are read.
+    the same in both directions. A window reads only its own parts of the corpus.
 
     corpus (Corpus): The text.
     """
@@ -59,17 +63,18 @@ class Streams:
         return len(self.tokens)
 
     def window(self, positions: np.ndarray, batch_sizes: list[int]) -> Window:
-        """Return the window of these positions of the corpus.
+        """Make the window that reads the tokens at some positions of the corpus.
 
-        positions (numpy.ndarray): Index into the corpus for each packed item. *Shape:* `(n_items,)`
+        positions (numpy.ndarray): Index into the corpus for each item of the window, step by step.
+            *Shape:* `(n_items,)`
         batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
         RETURNS (Window): The window.
         """
         sentences = np.searchsorted(self.starts, positions, "right") - 1
         starts, ends = self.starts[sentences], self._ends(sentences)
         is_first, is_last = positions == starts, positions == ends - 1
-        # The corpus stores a sentence of n words as n + 1 items: a mark and the words. Forward item
-        # k is backward item n + 1 - k.
+        # The corpus stores a sentence of n words as n + 1 items: the mark `<S>` and the words. The
+        # word at forward position k has backward position n + 1 - k.
         mirrored = np.where(is_first, starts, starts + ends - positions)
         following = np.where(is_last, positions, positions + 1)
         preceding = np.where(is_last, starts, starts + ends - positions - 1)
@@ -88,16 +93,16 @@ class Streams:
 
 
 class TrainingBatches:
-    """Training windows of a text: one window for each step, without end.
+    """Training windows of a text, one for each training step. Epochs follow each other without end.
 
     Each stream reads its own part of the text. Each epoch starts at another position.
 
     streams (Streams): The text.
-    batch_size (int): Number of streams in a window. A short text has fewer streams.
-    unroll_steps (int): Steps per window. A short text has fewer steps.
+    batch_size (int): Number of streams. A short text has fewer streams.
+    unroll_steps (int): Tokens per stream in a window. If the text is shorter, its length.
     seed (int): Seed for the start position of each epoch.
     directions (str): "same": both directions read the same text. "different": the backward
-        direction is half a corpus ahead of the forward direction.
+        direction reads text that is half a corpus further on.
     multiple (int): The number of streams must be a multiple of this number.
     RAISES (ValueError): The number of streams is not a multiple of `multiple`.
     """
@@ -127,7 +132,7 @@ class TrainingBatches:
         self.ahead = len(streams) // 2 if directions == "different" else 0
 
     def at(self, step: int) -> Window:
-        """Return the window of a step, counted from 0."""
+        """Return the window of a training step. Steps count from 0, through all epochs."""
         epoch, within = divmod(step, self.steps_per_epoch)
         offset = 0
         if epoch:
@@ -154,16 +159,17 @@ def evaluation_windows(
     part: int = 0,
     n_parts: int = 1,
 ) -> tuple[int, Iterator[Window]]:
-    """Make windows that read every item of a text once.
+    """Make windows that read each token of a text once.
 
-    The text is cut into streams of about the same length. Each starts with a sentence.
+    The text is cut into streams of about the same length. Each stream begins at the start of a
+    sentence.
 
     streams (Streams): The text.
     n_streams (int): Number of streams. A short text has fewer streams.
-    unroll_steps (int): Steps per window.
-    max_items (int): If above 0, only about this number of items is read: an equal number from the
+    unroll_steps (int): Tokens per stream in a window.
+    max_items (int): If above 0, only about this number of tokens is read: an equal number from the
         start of each stream.
-    part (int): Number of the share of the streams to return, from 0.
+    part (int): Index of the share of the streams to read, from 0.
     n_parts (int): Number of shares.
     RETURNS (Tuple[int, Iterator[Window]]): The number of streams in this share, and their windows.
     """

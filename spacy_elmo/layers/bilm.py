@@ -102,11 +102,11 @@ class BiLMShim(Shim):
         return f"{_RUN}.{self.id}.{self._n_changes}"
 
     def checksum(self) -> str:
-        """Return the language model's checksum, as `FrozenBiLM.checksum` computes it."""
+        """Return the SHA-256 of the language model's sizes, weights and vocabularies."""
         bilm = self.bilm
         if isinstance(bilm, FrozenBiLM):
             return bilm.checksum()
-        # The model is a frozen module on a GPU. Copy its weights to the CPU only once.
+        # The model is a PyTorch module. Copy its weights to the CPU only once.
         if self._checksum is None or self._checksum[0] is not bilm:
             self._checksum = bilm, bilm.freeze().checksum()
         return self._checksum[1]
@@ -165,8 +165,8 @@ class BiLMShim(Shim):
     def set(self, bilm: AnyBiLM) -> None:
         """Replace the language model.
 
-        bilm (Union[FrozenBiLM, BiLM]): The model. If the shim is frozen and on a CPU, it copies the
-            weights of a module.
+        bilm (Union[FrozenBiLM, BiLM]): The model. For a frozen pipe on a CPU, the weights of a
+            PyTorch module (BiLM) are copied.
         """
         check_bilm(bilm)
         self.config = bilm.config
@@ -179,8 +179,8 @@ class BiLMShim(Shim):
         Call this for texts that will be predicted again, such as the development data.
 
         docs (Sequence[Doc]): The Docs.
-        layers (Sequence[Optional[Floats3d]]): The layers of each Doc; None to add none, because
-            other weights computed them.
+        layers (Sequence[Optional[Floats3d]]): The layers of each Doc. None (for layers that other
+            weights computed): add nothing for this Doc.
         """
         features = self.settings.features
         found = [(self.waiting.pop(doc, []), values) for doc, values in zip(docs, layers)]
@@ -194,14 +194,15 @@ class BiLMShim(Shim):
             features.add(list(rows), list(rows.values()))
 
     def features_model(self) -> str:
-        """Return a string that differs if weights, precision or initial state differ.
+        """Return a string that differs if weights, precision or initial LSTM state differ.
 
-        These and the text determine the layers, so the cache of features stores this string.
+        The layers depend only on these and on the text. So the string is part of the keys in the
+        cache of features.
         """
         return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
 
     def copy(self) -> "BiLMShim":
-        """Copy the shim with its weights, see `copy_shim`."""
+        """Copy the shim with its weights. The copy has a new id."""
         return copy_shim(self)
 
     def finish_update(self, optimizer: Optimizer) -> None:
@@ -234,9 +235,9 @@ class BiLMShim(Shim):
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use an optimizer's averaged weights in a `with` block.
+        """Context manager: use the averaged weights of an optimizer.
 
-        params (dict): Averaged weights, by id of the shim and name of the weight.
+        params (dict): The averaged weights. A key is the id of the shim and the name of a weight.
         """
         is_frozen = self._model is None or isinstance(self._model, FrozenBiLM)
         if is_frozen or not any(key[0] == self.id for key in params):
@@ -260,17 +261,17 @@ class BiLMShim(Shim):
             put(backup)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the language model to a device, if its weights have been read.
+        """Move the language model to a device. Do nothing if its weights have not been read yet.
 
         device_type (str): "cpu" or "gpu".
-        device_id (int): Number of the GPU.
+        device_id (int): Index of the GPU.
         """
         if self._model is not None:
             device = "cpu" if device_type == "cpu" else f"cuda:{device_id}"
             self._model = fitting(self._model, self.settings, device)
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of a `.safetensors` file; no bytes if there are no weights."""
+        """Return the content of a `.safetensors` file; empty bytes if there are no weights."""
         from ..weights import is_available
         from ..weights.safetensors_file import to_bytes
 
@@ -279,7 +280,7 @@ class BiLMShim(Shim):
         return to_bytes(frozen(self.bilm))
 
     def from_bytes(self, data: bytes) -> "BiLMShim":
-        """Replace the language model by the result of `to_bytes`. No bytes change nothing."""
+        """Read the language model from the bytes of `to_bytes`. Empty bytes: change nothing."""
         from ..weights.safetensors_file import from_bytes
 
         if data:
@@ -289,7 +290,7 @@ class BiLMShim(Shim):
     def from_file(self, file: Path) -> None:
         """Read a language model from a file. Its weights stay in the file, mapped into memory.
 
-        file (Path): A file with the bytes of `to_bytes`. If it is empty, nothing is read.
+        file (Path): A `.safetensors` file, as `to_bytes` makes it. If it is empty, nothing is read.
         """
         from ..weights.safetensors_file import read
 
@@ -316,7 +317,7 @@ def BiLMLayer(config: BiLMConfig) -> BiLMModel:
 def join_tok2vec(
     bilm: BiLMModel, mix: Model[Layers, list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Chain a language model and a mix, so that they form a tok2vec."""
+    """Chain a language model and a mix to a tok2vec layer, `(n_tokens, 2P)` per Doc."""
     tok2vec = chain(bilm, mix)
     tok2vec.set_dim("nO", bilm.get_dim("nO"))
     return tok2vec
@@ -335,7 +336,7 @@ def follow_weights(model: BiLMModel) -> None:
 
 
 def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
-    """Compute the layers of Docs. In training with frozen weights, use the cache of features."""
+    """Compute the layers of Docs. In training, read those of frozen weights from the cache."""
     limit_threads_after_fork()
     init(model)
     shim = get_shim(model)
@@ -382,6 +383,6 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
 
 def init(model: BiLMModel, X: object = None, Y: object = None) -> None:
-    """Read the weights, and set the layer's width to the width of the weights."""
+    """Read the weights if they are not read yet. Set the layer's width to their width."""
     _ = get_shim(model).bilm
     follow_weights(model)

@@ -22,7 +22,7 @@ def ConcatTok2Vec(first: Tok2Vec, second: Tok2Vec) -> Tok2Vec:
 
 
 def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[Vectors, Callable]:
-    """Run both layers, and concatenate their vectors of each token."""
+    """Run both layers, and concatenate the two vectors of each token."""
     (first, bp_first), (second, bp_second) = (layer(docs, is_train) for layer in model.layers)
     xp = model.ops.xp
     outputs = [xp.concatenate([one, two], axis=1) for one, two in zip(first, second)]
@@ -54,9 +54,9 @@ def _sum_of_widths(first: Tok2Vec, second: Tok2Vec) -> Optional[int]:
 
 
 def MixedConcat(first: Tok2Vec, second: Tok2Vec, *, width: int, maxout_pieces: int) -> Tok2Vec:
-    """Make a layer that concatenates each token's vectors from two tok2vec layers, and mixes them.
+    """Make a layer that concatenates each token's vectors from two tok2vec layers, then mixes them.
 
-    A maxout layer with layer norm maps them to `width`, as in spaCy's MultiHashEmbed.
+    For this, a maxout layer with layer norm maps them to `width`, as in spaCy's MultiHashEmbed.
     """
     concat = ConcatTok2Vec(first, second)
     maxout: Model[Floats2d, Floats2d] = Maxout(

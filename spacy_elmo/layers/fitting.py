@@ -46,7 +46,7 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
     """Convert a language model to the class that settings and device need.
 
     bilm (Union[FrozenBiLM, BiLM]): The model.
-    settings (ElmoSettings): Whether the model is frozen, its precision and its cache.
+    settings (ElmoSettings): Only `frozen`, `precision` and `cache` are used.
     device (Optional[str]): PyTorch's name of the device. Default: the GPU of `bilm`, if it is on a
         GPU, or else Thinc's default device.
     RETURNS (Union[FrozenBiLM, BiLM]): A FrozenBiLM if the model is frozen and on a CPU, or else a
@@ -67,12 +67,12 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
 
 
 def frozen(bilm: AnyBiLM) -> FrozenBiLM:
-    """Return a language model as a FrozenBiLM. A PyTorch module is copied."""
+    """Return a language model as a FrozenBiLM. The weights of a PyTorch module are copied."""
     return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
 
 
 def differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
-    """List the sizes that differ between weights (`got`) and config (`wanted`) for an error."""
+    """List, for an error message, the sizes of weights (`got`) that differ from a config."""
     theirs, ours = asdict(got), asdict(wanted)
     return ", ".join(
         f"{name} is {theirs[name]} there and {ours[name]} in the config"

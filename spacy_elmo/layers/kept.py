@@ -23,16 +23,17 @@ def kept_layers(
     *,
     is_train: bool,
 ) -> list[Floats3d]:
-    """Return the layers of Docs from the cache. Compute those that it does not have.
+    """Return the layers of Docs from the cache. Compute the layers that it does not contain.
 
     shim (BiLMShim): The shim with the language model.
     cache (FeatureCache): The cache.
     docs (Sequence[Doc]): The Docs.
     segments (Sequence[Sequence[Segment]]): The segments of each Doc.
-    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Function that returns the layers
-        of the tokens that each piece keeps. It is called at most once, with the missing pieces.
-    is_train (bool): Whether to add computed layers to the cache now. If not, `BiLMShim.keep` adds
-        them later if the Docs are scored or trained on.
+    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Function that returns, for each
+        piece of a Doc, the layers of its kept tokens. It is called at most once, with the pieces
+        that are not in the cache.
+    is_train (bool): Whether to add computed layers to the cache now. If False, `BiLMShim.keep` can
+        add them later.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
     config, model = shim.bilm.config, shim.features_model()
@@ -54,7 +55,7 @@ def kept_layers(
         known |= computed
         if is_train:
             cache.add(list(computed), list(computed.values()))
-    # This replaces the pieces of earlier layers of the Docs.
+    # Remember the pieces that `BiLMShim.keep` may add. This replaces those of an earlier call.
     for doc, cut in zip(docs, pieces):
         shim.waiting[doc] = [] if is_train else [one for one in cut if one.key in missing]
     # `concatenate` copies, so that no two Docs share memory.

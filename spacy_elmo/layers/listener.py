@@ -29,10 +29,10 @@ TRAINED_ON = "trained_on"  # Attribute of the model, which is saved: name of the
 
 
 class _Link:
-    """Reference from a listener to its pipe. Copies of the listener have the same reference.
+    """Reference from a listener to its pipe.
 
-    So a copy of a component's model does not copy the language model. But in a copy of the whole
-    pipeline, the listener refers to the copied pipe.
+    Copies of a listener refer to the same pipe, so a copy of a component's model does not copy the
+    language model. But in a copy of the whole pipeline, the listener refers to the copied pipe.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class ElmoListener(Model):
     width (Optional[int]): Width of the language model, 2P. Default: the pipe's width.
     upstream_name (str): Name of the pipe. "*": the nearest pipe before the component, and after
         training always the pipe on which the listener was trained.
-    grad_factor (float): Factor of the reported gradient.
+    grad_factor (float): Factor for the reported gradient.
     """
 
     name = "elmo_listener"
@@ -96,9 +96,10 @@ class ElmoListener(Model):
         return self.attrs.get(TRAINED_ON, "*") if self.upstream_name == "*" else self.upstream_name
 
     def is_trained_on(self, pipe: Any) -> bool:
-        """Check whether the listener was trained on this pipe, also if the pipe was renamed since.
+        """Check whether the listener was trained on this pipe, even if the pipe has a new name now.
 
-        The result is False if the config gives the pipe's name: then only the name counts.
+        If the config of the listener contains a name (`upstream` is not "*"), the result is False:
+        then only this name decides about the connection.
         """
         name = self.pipe_name
         is_renamed = self._link.upstream is pipe and self._link.name == name
@@ -113,7 +114,7 @@ class ElmoListener(Model):
 def forward(
     model: ElmoListener, docs: Sequence[Doc], is_train: bool
 ) -> tuple[Vectors, Callable[[Vectors], list[Doc]]]:
-    """Return the mixed layers of Docs. In prediction, Docs without layers get zeros."""
+    """Return the mix of each Doc's layers. In prediction without layers, all Docs get zeros."""
     report: Optional[Report] = None
     if not is_train:
         layers = _read(model, docs)
@@ -158,7 +159,7 @@ def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -
 
 
 def no_upstream(model: ElmoListener) -> ValueError:
-    """Return the error for a component without an `elmo` pipe before it."""
+    """Make the error for a component that has a listener, but no `elmo` pipe before it."""
     name = "elmo" if model.pipe_name == "*" else model.pipe_name
     return ValueError(
         f"a component listens to '{name}', but there is no pipe of that name with factory 'elmo' "
@@ -188,7 +189,10 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
 
 
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
-    """Return the layers stored on Docs; None, with a warning, if no Doc has layers."""
+    """Return the layers stored on Docs; None, with a warning, if no Doc has layers.
+
+    RAISES (ValueError): Some Docs have layers, the others do not.
+    """
     name = model.pipe_name
     if model.upstream is not None:
         # Docs from span.as_doc() have hooks but no layers. spaCy's entity_linker reads such Docs,

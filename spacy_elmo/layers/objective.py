@@ -29,7 +29,7 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
     """Make an objective of `spacy pretrain` that trains the language model of an `elmo` pipe.
 
     The top layer of the forward LSTMs predicts the next word. The top layer of the backward LSTMs
-    predicts the previous word. At the ends of a sequence, they predict a mark.
+    predicts the previous word. At the ends of a sequence, they predict the mark `</S>` or `<S>`.
 
     There is no vocabulary, because spaCy shows an objective no text before the first batch. Words
     are hashed into buckets, and some words share a bucket. So the loss is not the logarithm of a
@@ -37,9 +37,9 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
 
     The weights are trained even with `frozen = true`, which concerns only `spacy train`.
 
-    n_buckets (int): Number of buckets, including two for the marks.
-    RETURNS (Callable[[Vocab, Model], Model]): A function that makes the model from the pipe's
-        layer.
+    n_buckets (int): Number of buckets, including one for each of the two marks.
+    RETURNS (Callable[[Vocab, Model], Model]): A function that makes the model to train from the
+        pipe's model.
     RAISES (ValueError): `n_buckets` leaves no bucket for words.
     """
     if n_buckets <= N_MARKS:
@@ -51,12 +51,13 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
 def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
     """Make a reader that returns random weights, so that `spacy pretrain` can start from them.
 
-    Use it as `weights` of an `elmo` pipe, and repeat the pipe's block `model` in it. If you use the
-    same config in `spacy train`, the weights in `init_tok2vec` replace the random weights.
+    Use it as `weights` of an `elmo` pipe. Its argument is a copy of the pipe's block `model`. If
+    you use the same config in `spacy train`, the weights in `init_tok2vec` replace the random
+    weights.
 
-    model (Model[List[Doc], List[Floats3d]]): A BiLMLayer with the sizes of the model.
+    model (Model[List[Doc], List[Floats3d]]): A BiLMLayer. Only its sizes are used.
     seed (int): Seed of the random weights.
-    RETURNS (Callable[[], BiLM]): A function that returns the model.
+    RETURNS (Callable[[], BiLM]): A function that returns the language model.
     """
     return partial(_untrained, get_shim(model).config, seed)
 
@@ -100,9 +101,9 @@ def init(model: Model, X: object = None, Y: object = None) -> None:
 def forward(
     model: Model[list[Doc], Floats2d], docs: Sequence[Doc], is_train: bool
 ) -> tuple[Floats2d, Callable]:
-    """Return the top layer of all tokens, first forward and then backward: `(2 n_tokens, P)`.
+    """Return the top layer of all tokens: the forward half, then the backward half.
 
-    `word_loss` computes the softmax, in chunks of rows.
+    *Shape:* `(2 n_tokens, P)`. `word_loss` computes the softmax, in chunks of rows.
     """
     layers, backprop_layers = model.get_ref("tok2vec")(list(docs), is_train)
     top = np.concatenate([values[-1] for values in layers])
@@ -121,7 +122,7 @@ def forward(
 def word_loss(
     model: Model[list[Doc], Floats2d], ops: Ops, docs: Sequence[Doc], contexts: Floats2d
 ) -> tuple[float, Floats2d]:
-    """Compute the loss of a batch and its gradient. Accumulate the output layer's gradients.
+    """Compute the loss of a batch and its gradient. Also compute the output layer's gradients.
 
     model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     ops (Ops): The backend.
@@ -129,7 +130,7 @@ def word_loss(
     contexts (Floats2d): The model's output for the batch.
     RETURNS (Tuple[float, Floats2d]): The loss and a gradient. The loss is the negative
         log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient is
-        of the mean over tokens and directions, with respect to `contexts`.
+        with respect to `contexts`, but of the mean over tokens and directions, not of the sum.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp
@@ -156,8 +157,8 @@ def target_buckets(model: Model[list[Doc], Floats2d], docs: Sequence[Doc]) -> np
 
     model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     docs (Sequence[Doc]): The batch.
-    RETURNS (numpy.ndarray): Buckets of the words after all tokens, then of the words before
-        them. *Shape:* `(2 n_tokens,)`, int64
+    RETURNS (numpy.ndarray): The bucket of the next word for each token, then the bucket of the
+        previous word for each token. *Shape:* `(2 n_tokens,)`, int64
     """
     n_words = model.get_ref("output_layer").get_dim("nO") - N_MARKS
     segmenter = get_shim(model.get_ref("tok2vec")).settings.segmenter

@@ -1,4 +1,4 @@
-"""Fix for residual layers after a listener whose width is not known before initialization."""
+"""Fix for residual layers after a listener: initialization sets their width."""
 
 from typing import Any
 

@@ -37,8 +37,8 @@ def ScalarMix(
         value keeps the mix closer to the average.
     initial (Optional[List[float]]): Initial weights, which sum to 1. Default: equal weights.
     trainable (bool): Whether weights and gamma are learned.
-    learn_rate_factor (float): Factor of the learning rate of the raw weights with Adam. Set it
-        above 1 if training hardly changes the mix.
+    learn_rate_factor (float): Factor for the learning rate of the raw weights, if the optimizer is
+        Adam. Set it above 1 if training hardly changes the mix.
     RETURNS (Model[List[Floats3d], List[Floats2d]]): From `(L + 1, n_tokens, 2P)` to
         `(n_tokens, 2P)` per Doc.
     RAISES (ValueError): A value is invalid.
@@ -76,14 +76,14 @@ def ScalarMix(
 def init(
     model: Model[Layers, Vectors], X: Optional[Layers] = None, Y: Optional[Vectors] = None
 ) -> None:
-    """Set equal weights for the layers of the first input, if the mix has no weights yet."""
+    """Set equal weights, one per layer of the first input, if the mix has no weights yet."""
     if X and not model.has_param("weights"):
         weights = _starting_weights(len(X[0]), None)
         model.set_param("weights", model.ops.asarray1f(weights))
 
 
 def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[Vectors, Callable]:
-    """Return the mixed layers of each Doc, `(n_tokens, 2P)`."""
+    """Return the mix of each Doc's layers, `(n_tokens, 2P)`."""
     if not X:
         return [], lambda dY: []
     xp = model.ops.xp
@@ -133,7 +133,7 @@ class _OnDemand(Sequence[Floats3d]):
 
 
 def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
-    """Return all ScalarMix layers in a component's model; none if it is no Thinc model."""
+    """Return all ScalarMix layers in a component's model. Without a Thinc model, there are none."""
     nodes = model.walk() if isinstance(model, Model) else ()
     return [node for node in nodes if node.name == "elmo_scalar_mix"]
 
@@ -142,7 +142,8 @@ def set_place(model: Model, place: str) -> None:
     """Record where a component reads the mixed vectors, for `learned_mixes`.
 
     model (Model): A listener, or a Tok2VecElmo.
-    place (str): "input" or "output" of an encoder. Without a call of this, it is "alone".
+    place (str): "input" or "output" of an encoder. If this function is not called, the place is
+        "alone".
     """
     for mix in mixes_of(model):
         mix.attrs["place"] = place
@@ -162,7 +163,7 @@ def _raw_weights(model: Model[Layers, Vectors]) -> Floats1d:
 def _accumulate(
     model: Model[Layers, Vectors], X: Layers, mixed: Vectors, weights: Floats1d, dY: Vectors
 ) -> None:
-    """Add a batch to the gradients of gamma and of the raw weights, with the `l2` penalty."""
+    """Add the gradients of a batch for gamma and the raw weights, including the `l2` penalty."""
     xp = model.ops.xp
     gamma = model.get_param("gamma")
     d_gamma = sum((Y * d).sum() for Y, d in zip(mixed, dY))
@@ -176,7 +177,7 @@ def _accumulate(
 
 
 def _layer_norm(xp, layers: Floats3d) -> tuple[Floats3d, Floats3d]:  # type: ignore[no-untyped-def]
-    """Normalize each token's vector in each layer, and return also 1 / standard deviation."""
+    """Normalize each token's vector in each layer. Also return 1 / standard deviation of each."""
     centred = layers - layers.mean(axis=2, keepdims=True)
     variance = (centred**2).mean(axis=2, keepdims=True)
     inverse = 1.0 / xp.sqrt(variance + LAYER_NORM_EPSILON)

@@ -1,4 +1,4 @@
-"""Functions that save settings which were changed after the pipe was made.
+"""Functions that save those settings of a pipe that changed after the pipe was made.
 
 spaCy saves only the config from which it made the pipe. So `to_disk` writes changed settings into
 the pipeline's `config.cfg`. The file then shows the active values, and overrides in `spacy.load`
@@ -18,11 +18,11 @@ from ..registry import registry
 from ..weights.attribution import names_pipe
 
 CONFIG_FILE = "config.cfg"
-BLOCKS = ("segmenter", "features")  # A registered function makes the values of these settings.
+BLOCKS = ("segmenter", "features")  # Settings whose value is made by a registered function.
 
 
 def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
-    """Find the settings that were changed.
+    """Find the settings that changed after the pipe was made.
 
     made (ElmoSettings): The settings when the pipe was made.
     now (ElmoSettings): The current settings of the pipe.
@@ -36,7 +36,7 @@ def changed_config(made: ElmoSettings, now: ElmoSettings) -> dict[str, Any]:
 def write_changes(
     changes: Mapping[str, Any], sizes: Mapping[str, Any], folder: Path, pipe: str
 ) -> None:
-    """Write changed settings and the sizes of the weights into a pipeline's config.
+    """Write changed settings and the sizes of the weights into a pipeline's `config.cfg`.
 
     changes (Mapping[str, Any]): The result of `changed_config`.
     sizes (Mapping[str, Any]): Sizes of the weights. The keys are names of settings in the block
@@ -53,7 +53,7 @@ def write_changes(
     if block is None:
         return
     model = block.get("model")
-    if not isinstance(model, dict):  # The value is a variable of another section.
+    if not isinstance(model, dict):  # The value is a variable, such as ${model}.
         model = {}
     # If the user gave only weights, the config contains the default sizes. Replace them with the
     # sizes of the weights, except where the config has a variable.
@@ -69,6 +69,6 @@ def write_changes(
 
 
 def apply_changes(settings: ElmoSettings, changes: Mapping[str, Any]) -> ElmoSettings:
-    """Return the settings with the changes of `changed_config` applied."""
+    """Return a copy of the settings with the changes that `changed_config` found."""
     blocks = {name: value for name, value in changes.items() if name in BLOCKS and value}
     return replace(settings, **{**changes, **registry.resolve(blocks)})

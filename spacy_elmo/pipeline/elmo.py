@@ -104,7 +104,7 @@ class Elmo(Training, TrainablePipe):
         """Replace the language model.
 
         bilm (Union[FrozenBiLM, BiLM]): The model. A frozen pipe on a CPU copies the weights of
-            a module. Later changes of the module have no effect.
+            a PyTorch module (BiLM), so later changes of the module have no effect.
         """
         self._shim.set(bilm)
         follow_weights(self.model)
@@ -146,10 +146,11 @@ class Elmo(Training, TrainablePipe):
     # Applying
 
     def predict(self, docs: Iterable[Doc]) -> Layers:
-        """Compute the layers of Docs, without changing them.
+        """Compute the layers of Docs, without changing the Docs.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[Floats3d]): `(L + 1, n_tokens, 2P)` each.
+        RETURNS (List[Floats3d]): The token layer and the L LSTM layers of each Doc. *Shape:*
+            `(L + 1, n_tokens, 2P)` each
         RAISES (ValueError): The pipe has no weights.
         """
         if self._batch is not None:
@@ -160,7 +161,7 @@ class Elmo(Training, TrainablePipe):
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
-        """Set `doc._.elmo`, `doc.tensor` and the vector hooks.
+        """Set `doc._.elmo` (if `store_layers`), and `doc.tensor` with hooks (if `set_vectors`).
 
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): The result of `predict` for them.
@@ -176,11 +177,9 @@ class Elmo(Training, TrainablePipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Apply the pipe to a stream of Docs, in order.
 
-        With long Docs, a batch has fewer than `batch_size` Docs, so that the layers in memory have
-        a maximum size.
-
         stream (Iterable[Doc]): The Docs.
-        batch_size (int): Maximum number of Docs in a batch.
+        batch_size (int): Maximum number of Docs in a batch. If the Docs are long, a batch has fewer
+            Docs, to limit the memory.
         YIELDS (Doc): The Docs.
         """
         handle_error = self.get_error_handler()
@@ -204,10 +203,10 @@ class Elmo(Training, TrainablePipe):
     ) -> None:
         """Read the weights, if they are not read yet.
 
-        get_examples (Callable[[], Iterable[Example]]): Examples.
-        nlp (Optional[Language]): The pipeline.
-        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
-            weights to read in any case. Default: keep the weights that are read, or read the
+        get_examples (Callable[[], Iterable[Example]]): Examples. They are checked, but not used.
+        nlp (Optional[Language]): Not used.
+        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of weights
+            that replace any weights read before. Default: the weights read before, or else the
             weights in the settings.
         RAISES (ValueError): There are no weights, or they cannot be read.
         """
@@ -220,10 +219,10 @@ class Elmo(Training, TrainablePipe):
     # Serialization
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Serialize the weights and changed settings.
+        """Serialize the weights, and the settings that changed after the pipe was made.
 
         exclude (Iterable[str]): "model" to omit the weights, "cfg" to omit the settings.
-        RETURNS (bytes): The pipe's state.
+        RETURNS (bytes): Weights and changed settings.
         """
         self._finish_reported()
         writers = {
@@ -233,9 +232,9 @@ class Elmo(Training, TrainablePipe):
         return util.to_bytes(writers, exclude)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load the bytes of `to_bytes`.
+        """Load weights and changed settings from bytes.
 
-        bytes_data (bytes): The pipe's state.
+        bytes_data (bytes): The result of `to_bytes`.
         exclude (Iterable[str]): "model" to keep the current weights, "cfg" to keep the current
             settings.
         RETURNS (Elmo): The pipe itself.
@@ -243,7 +242,7 @@ class Elmo(Training, TrainablePipe):
 
         def read_settings(data: bytes) -> None:
             changes, made, now = srsly.json_loads(data), self._made_with, self.settings
-            # The bytes contain the weights, already aligned. So ignore changes of both settings.
+            # The bytes contain the weights and their alignment, so ignore both settings.
             if self._shim.is_loaded:
                 changes = {n: v for n, v in changes.items() if n not in ("weights", "align")}
                 made = replace(made, weights=now.weights, align=now.align)
@@ -255,10 +254,11 @@ class Elmo(Training, TrainablePipe):
         return self
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
-        """Write the weights to `model.safetensors`.
+        """Write the weights to the file `model.safetensors` in a folder.
 
-        If the folder is inside a pipeline's folder, also write changed settings (`config.cfg`) and
-        the attribution of the weights (`LICENSES_SOURCES`, `license` in meta.json).
+        If the folder is inside a pipeline's folder, also write to the pipeline's files: settings
+        that have changed (`config.cfg`), and the source and license of the weights
+        (`LICENSES_SOURCES`, `license` in `meta.json`).
 
         path (Union[str, Path]): The pipe's folder.
         exclude (Iterable[str]): "model" to omit the weights.
@@ -266,8 +266,8 @@ class Elmo(Training, TrainablePipe):
         self._finish_reported()
         # This may raise an error, so do it before anything is written.
         changes = changed_config(self._made_with, self.settings)
-        # Write a new file instead of changing the old one, which the weights in use may be mapped
-        # from.
+        # Write a new file instead of changing the old one: the weights in use may be mapped from
+        # the old file.
         writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
         util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:
@@ -276,7 +276,7 @@ class Elmo(Training, TrainablePipe):
         write_changes(changes, sizes, Path(path).parent, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load the folder that `to_disk` wrote. It contains the weights.
+        """Load the weights from a folder that `to_disk` wrote.
 
         path (Union[str, Path]): The pipe's folder.
         exclude (Iterable[str]): "model" to keep the current weights.

@@ -1,4 +1,4 @@
-"""Connection of an `elmo` pipe with its listeners, as spaCy expects it of a tok2vec.
+"""Connection of an `elmo` pipe with its listeners, with the methods of spaCy's own tok2vec pipe.
 
 spaCy calls `find_listeners` of a pipe for every component after it, each time the pipeline changes.
 It does not call it when a disabled component is enabled again. So the pipe remembers all listeners
@@ -23,10 +23,10 @@ from ..layers.residual import infer_residual_widths
 
 
 class _Existing(WeakKeyDictionary):
-    """Dict from listeners to the names of their components. It forgets deleted listeners.
+    """Dict from listeners to the names of their components, without listeners that were deleted.
 
-    Unlike a WeakKeyDictionary, it can be pickled. A copy of the pipeline has a dict of the copied
-    listeners.
+    Unlike a WeakKeyDictionary, it can be pickled. In a copy of the pipeline, the dict contains the
+    copied listeners.
     """
 
     def __reduce__(self) -> tuple:
@@ -41,13 +41,13 @@ class _Existing(WeakKeyDictionary):
 
 
 def variables_of(function: Callable) -> Optional[dict[str, Any]]:
-    """Return the local variables of a spaCy function that is running.
+    """Return the local variables of the spaCy function that called the current callback.
 
-    spaCy does not pass some of them to its callbacks.
+    spaCy does not pass all the values that a callback needs. The callback must call `variables_of`
+    directly.
 
-    function (Callable): A function of spaCy.
-    RETURNS (Optional[dict]): The variables, if `function` has called the function that calls
-        this one. Otherwise None.
+    function (Callable): The function of spaCy.
+    RETURNS (Optional[dict]): The variables; None if another function called the callback.
     """
     frame = inspect.currentframe()
     for _ in range(2):
@@ -58,9 +58,10 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
 
 
 class Listening:
-    """Base class of a pipe that has listeners (spaCy's `ListenedToComponent`).
+    """Base class of a pipe with listeners. It has the methods of spaCy's `ListenedToComponent`.
 
-    It also records later components that read `doc.tensor` as the output of spaCy's own tok2vec.
+    It also records components after the pipe that read the output of spaCy's own tok2vec pipe from
+    `doc.tensor`, so that `elmo` does not overwrite it.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Listening:
 
     def __init__(self) -> None:
         self.listener_map = {}
-        # These include listeners of disabled components and of other pipes.
+        # These include the listeners of disabled components, and listeners to other pipes.
         self._seen_listeners = _Existing()
         self._tensor_readers = _Existing()
 
@@ -93,10 +94,10 @@ class Listening:
 
     @property
     def listener_map(self) -> dict[str, list[ElmoListener]]:
-        """Connected listeners, by name of their component.
+        """Dict from the name of a component to its listeners that are connected to this pipe.
 
-        spaCy first empties the map. Then it calls `find_listeners` for each enabled component after
-        this pipe. It does not call it again when a disabled component is enabled.
+        When the pipeline changes, spaCy empties the dict, and calls `find_listeners` for each
+        enabled component after this pipe. It does not call it when a disabled component is enabled.
         """
         return self._listener_map
 
@@ -112,7 +113,10 @@ class Listening:
 
     @property
     def listening_components(self) -> list[str]:
-        """Names of the components that listen."""
+        """Names of the components with connected listeners.
+
+        While `spacy train` starts, the list is empty for a frozen pipe, to prevent wrong warnings.
+        """
         # `spacy train` would warn that a frozen pipe sets no layers (W086), and that a frozen
         # component gets worse (W087). Neither is true: listeners request layers, and frozen
         # weights do not change.
@@ -122,10 +126,10 @@ class Listening:
         return list(self.listener_map)
 
     def has_listeners(self) -> bool:
-        """Check whether any component listens, also a disabled one.
+        """Check whether any component, enabled or disabled, has a listener to this pipe.
 
-        First, connect listeners that were trained on this pipe and have no pipe yet. This happens
-        if the pipe was disabled when they were loaded: spaCy does not call `find_listeners` when
+        First, connect listeners without a pipe that were trained on this pipe. They have no pipe
+        if this pipe was disabled when they were loaded: spaCy does not call `find_listeners` when
         the pipe is enabled.
         """
         for node, component_name in list(self._seen_listeners.items()):
@@ -134,10 +138,11 @@ class Listening:
         return any(node.upstream is self for node in self._seen_listeners)
 
     def add_listener(self, listener: ElmoListener, component_name: str) -> None:
-        """Connect a listener.
+        """Connect a listener to this pipe.
 
         listener (ElmoListener): The listener.
-        component_name (str): The component that it belongs to.
+        component_name (str): Name of the component that contains the listener.
+        RAISES (ValueError): `store_layers` of this pipe is False.
         """
         if self.settings.store_layers is False:
             raise self._stores_nothing(component_name)
@@ -149,10 +154,10 @@ class Listening:
         listener.component = component_name
 
     def remove_listener(self, listener: ElmoListener, component_name: str) -> bool:
-        """Disconnect a listener.
+        """Disconnect a listener from this pipe.
 
         listener (ElmoListener): The listener.
-        component_name (str): The component that it belongs to.
+        component_name (str): Name of the component that contains the listener.
         RETURNS (bool): Whether it was connected.
         """
         nodes = self.listener_map.get(component_name, [])
@@ -169,8 +174,9 @@ class Listening:
     def find_listeners(self, component: Any) -> None:
         """Connect the listeners of a component to this pipe.
 
-        A listener with the name of this pipe is connected, and a listener that was trained on this
-        pipe. A listener with `upstream = "*"` is connected if no other `elmo` pipe is nearer.
+        A listener is connected in three cases: its `upstream` is the name of this pipe; or it was
+        trained on this pipe; or its `upstream` is "*", it is not trained yet, and no other `elmo`
+        pipe is between this pipe and the component.
 
         component (Callable[[Doc], Doc]): The component.
         """
@@ -200,7 +206,7 @@ class Listening:
         )
 
     def _leave_tensor_to(self, component_name: str) -> None:
-        """Warn that this pipe does not set `doc.tensor`, so that a component can read spaCy's."""
+        """Warn that this pipe does not set `doc.tensor`: a component reads spaCy's tensor."""
         util.logger.warning(
             "'%s' comes before '%s', which reads the vectors of spaCy's own tok2vec from "
             "doc.tensor. So '%s' does not set doc.tensor, and .vector is not contextual. To get "

@@ -12,10 +12,10 @@ from .elmo import Elmo
 def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
     """Load a pipeline, or make a pipeline from weights.
 
-    name_or_path (str): Folder or package of a pipeline, or weights that
-        `spacy_elmo.weights.read_weights` can read.
-    lang (str): Language of a new pipeline.
-    RETURNS (Language): The pipeline. Use `elmo_pipe` to get its language model.
+    name_or_path (str): Folder or package of a pipeline, or name or path of weights, as for
+        `spacy_elmo.weights.read_weights`.
+    lang (str): Language of a pipeline that is made from weights.
+    RETURNS (Language): The pipeline. `elmo_pipe` returns its `elmo` pipe.
     RAISES (ValueError): There is no such model, or its files are broken.
     """
     if is_pipeline(name_or_path):
@@ -27,7 +27,7 @@ def read_pipeline(name_or_path: str, lang: str = "xx") -> Language:
 
 
 def is_pipeline(name_or_path: str) -> bool:
-    """Check whether a name or path is a pipeline's folder or package, not weights."""
+    """Check whether a name or path is the folder or package of a pipeline, and not of weights."""
     path = user_path(name_or_path)
     if path.exists():
         return (path / "config.cfg").is_file()
@@ -39,7 +39,7 @@ def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
 
     nlp (Language): The result of `read_pipeline`.
     name_or_path (str): The argument of `read_pipeline`.
-    RETURNS (Optional[str]): The language; None if the weights do not name it.
+    RETURNS (Optional[str]): The language; None for weights that do not contain it.
     RAISES (ValueError): The weights cannot be read.
     """
     if is_pipeline(name_or_path):
@@ -49,11 +49,11 @@ def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
 
 
 def elmo_pipe(nlp: Language) -> Elmo:
-    """Return the `elmo` pipe of a pipeline. Its name can be different.
+    """Return the pipe made by the factory `elmo`, which may have another name in the pipeline.
 
     nlp (Language): The pipeline.
     RETURNS (Elmo): The pipe.
-    RAISES (ValueError): The pipeline has no `elmo` pipe, or several.
+    RAISES (ValueError): The pipeline has no such pipe, or more than one.
     """
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, Elmo)}
     if not pipes:

@@ -11,10 +11,10 @@ def learned_mixes(nlp: Language) -> list[dict]:
     """Collect the layer mixes of a pipeline's components.
 
     nlp (Language): The pipeline.
-    RETURNS (List[dict]): One dict per mix: "component"; "mix", its number in the component;
-        "place", where the component reads ELMo ("input" or "output" of an encoder, or "alone");
-        "upstream", the pipe that the component listens to (None if the component has its own
-        language model); "weights"; "gamma".
+    RETURNS (List[dict]): One dict per mix: "component", the component's name; "mix", the index of
+        the mix in the component; "place", where the component reads ELMo ("input" or "output" of an
+        encoder, or "alone"); "upstream", the name of the `elmo` pipe (None if the component has its
+        own language model); "weights", one per layer; "gamma", the factor of the sum.
     """
     rows = []
     for name, pipe in nlp.pipeline:

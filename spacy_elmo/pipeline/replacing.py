@@ -30,9 +30,9 @@ def replace_listener(
 ) -> Model[list[Doc], list[Floats2d]]:
     """Make the model that replaces a listener: a copy of the pipe's model, and the listener's mix.
 
-    spaCy calls this function.
+    `nlp.replace_listeners` calls this function.
 
-    model (Model[List[Doc], List[Floats3d]]): A copy of the pipe's model.
+    model (Model[List[Doc], List[Floats3d]]): A copy of the pipe's model, which spaCy has made.
     listener (ElmoListener): The listener to replace.
     pipe (Elmo): The pipe.
     RETURNS (Model[List[Doc], List[Floats2d]]): A Tok2VecElmo.
@@ -61,9 +61,11 @@ class ReplacedConfig:
         """Make the config that replaces the listener's config.
 
         bilm (dict): Config of the pipe's model.
-        tok2vec (dict): Config of the component's tok2vec, the only part that spaCy passes.
+        tok2vec (dict): Config of the component's tok2vec. spaCy passes no other part of the
+            component's config.
         RETURNS (dict): The new config.
-        RAISES (ValueError): A path to replace is not a listener to this pipe.
+        RAISES (ValueError): A path in the call of `nlp.replace_listeners` is not the path of a
+            listener to this pipe, or is given twice.
         """
         call = variables_of(Language.replace_listeners)
         if call is None:
@@ -83,15 +85,15 @@ class ReplacedConfig:
         return self  # A copy of the model must not copy the pipe and its weights.
 
     def _check_paths(self, call: dict[str, Any]) -> None:
-        """Check the user's paths before spaCy changes the config.
+        """Check the paths in the call of `nlp.replace_listeners`, before spaCy changes the config.
 
-        RAISES (ValueError): A path is not a listener to this pipe, or is given twice.
+        RAISES (ValueError): A path is not the path of a listener to this pipe, or is given twice.
         """
         given = list(call["listeners"])
         if given[0] != call["listener_path"]:
             return
         listeners = [path for path, _ in self._listeners(call["pipe_cfg"])]
-        # An architecture of the user may create listeners without a block in the config.
+        # The user's own architecture may make listeners that have no block in the config.
         if len(listeners) < len(call["pipe_listeners"]):
             return
         if len(set(given)) < len(given) or not set(given) <= set(listeners):
@@ -101,7 +103,7 @@ class ReplacedConfig:
             )
 
     def _listeners(self, config: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the path and the config block of each listener to the pipe, at any depth."""
+        """Yield path and config block of each listener to the pipe, also in nested blocks."""
         if not isinstance(config, dict):
             return
         upstream = config.get("upstream", "*")

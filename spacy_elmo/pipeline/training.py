@@ -52,9 +52,9 @@ class Training(Listening):
         examples (Iterable[Example]): The batch.
         drop (float): Not used.
         sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): The losses by pipe. The loss of `elmo` is the
-            sum of squares of the gradients that the listeners report.
-        RETURNS (Dict[str, float]): The losses.
+        losses (Optional[Dict[str, float]]): Losses by pipe name, to update. The loss of this pipe
+            is the sum of the squares of the gradients that the listeners report.
+        RETURNS (Dict[str, float]): The updated losses.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -74,10 +74,10 @@ class Training(Listening):
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Run the backward pass if a listener has reported a gradient, and update the weights.
+        """Run the backward pass of the last batch, and update the weights with the gradients.
 
-        If `Language.update` calls this before the listeners have run, the optimizer is remembered
-        and the backward pass runs after their reports.
+        `Language.update` may call this before the listeners have reported gradients. Then the
+        backward pass and the update run later, when all listeners have reported.
 
         sgd (Optimizer): The optimizer.
         """
@@ -89,7 +89,7 @@ class Training(Listening):
         self.model.finish_update(sgd)  # Earlier batches may have left gradients.
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Add the layers of the scored Docs to the cache. There are no scores to return.
+        """Add the layers of the scored Docs to the cache of features. There is nothing to score.
 
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): An empty dict.
@@ -117,14 +117,14 @@ class Training(Listening):
     ) -> tuple[Layers, Optional[Report]]:
         """Return the layers that a listener reads in an update.
 
-        If the pipe is fine-tuned and its `update` got these Docs, the layers have a gradient.
-        Otherwise they have none: stored layers are used, and missing layers are computed once for
-        all listeners.
+        If the pipe is fine-tuned and these Docs are from its last `update`, the listener must
+        report the gradient of the layers. Otherwise there is no gradient: the layers are read from
+        the Docs. Missing layers are first computed and stored on the Docs, for all listeners.
 
         docs (Sequence[Doc]): The Docs that the listener reads.
         listener (ElmoListener): The listener.
         RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and the function that the
-            listener calls with their gradient. None if the layers have no gradient.
+            listener calls with their gradient; None instead if there is no gradient.
         """
         batch = self._batch
         if batch is None or not batch.holds(docs):
@@ -141,7 +141,7 @@ class Training(Listening):
         return batch.layers_of(docs, listener), report
 
     def _finish_batch(self) -> None:
-        """Forget the batch. If it has gradients, first run its backward pass and the optimizer."""
+        """Run the backward pass and the optimizer if the batch has gradients. Forget the batch."""
         batch, self._batch = self._batch, None
         if batch is not None and batch.has_gradient:
             batch.run_backward()
@@ -154,7 +154,7 @@ class Training(Listening):
             self._finish_batch()
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
-        """Return the layers stored on each Doc; None if the current weights did not make them."""
+        """Return the layers stored on each Doc; None if there are none from the current weights."""
         identity = self._shim.identity if docs else ""
         return [get_layers(doc, self.name, identity) for doc in docs]
 

@@ -16,9 +16,9 @@ from ..layers.listener import Layers
 
 
 class TrainingBatch:
-    """Layers of a batch of Docs, and the sum of their gradients so far.
+    """Layers of a batch of Docs, and the sum of the gradients that listeners have reported.
 
-    Two Docs are the same only if they are the same object.
+    A Doc belongs to the batch only if it is the same object, not a copy.
 
     docs (Sequence[Doc]): The Docs.
     layers (List[Floats3d]): The layers of each Doc.
@@ -29,7 +29,7 @@ class TrainingBatch:
         self.docs = list(docs)  # Keep the Docs alive, so that no other Doc gets the same id.
         self.layers = layers
         self.backprop = backprop
-        # The optimizer of a `finish_update` that came before the gradients.
+        # The optimizer, if `finish_update` was called before all listeners reported gradients.
         self.optimizer: Optional[Optimizer] = None
         self._index = {id(doc): i for i, doc in enumerate(self.docs)}
         self._gradients: Optional[Layers] = None
@@ -47,22 +47,22 @@ class TrainingBatch:
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """Check whether all listeners have read the batch, and each read has a gradient."""
+        """Check whether all listeners have read the batch, with a gradient for each read."""
         heard = {id(listener) for listener in listeners}
         return self.has_gradient and self._n_open == 0 and heard <= self._listeners
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
-        """Return the layers of some Docs, and count that the listener has read them."""
+        """Return the layers of some Docs of the batch, and count one more read by the listener."""
         self._listeners.add(id(listener))
         self._n_open += 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
 
     def add(self, docs: Sequence[Doc], gradients: Layers) -> float:
-        """Add a listener's gradients to the sum for this batch. Return their size for the loss.
+        """Add a listener's gradients to the sum for this batch. Return the sum of their squares.
 
         docs (Sequence[Doc]): The Docs that the listener read.
         gradients (List[Floats3d]): The gradients of the Docs' layers.
-        RETURNS (float): The sum of the squares of these gradients.
+        RETURNS (float): The sum of the squares of these gradients, a part of the pipe's loss.
         RAISES (RuntimeError): The backward pass has run already.
         """
         if self._is_done:
@@ -80,7 +80,7 @@ class TrainingBatch:
         return total
 
     def run_backward(self) -> None:
-        """Run the language model's backward pass with the summed gradients of all listeners."""
+        """Run the language model's backward pass with the sum of all listeners' gradients."""
         self.backprop(self._gradients)
         self._gradients = None
         self._is_done = True

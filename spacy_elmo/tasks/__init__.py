@@ -1,1 +1,1 @@
-"""Components for the tasks of the ELMo paper that spaCy has no component for."""
+"""Components for those tasks of the ELMo paper for which spaCy has no component."""

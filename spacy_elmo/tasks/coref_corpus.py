@@ -1,4 +1,4 @@
-"""Public function for Docs with coreference; the code is in `coref.corpus`."""
+"""Documented import path of `make_doc` from `coref.corpus`, which makes Docs with clusters."""
 
 from .coref.corpus import make_doc
 

@@ -1,4 +1,4 @@
-"""Public functions for Docs of two texts; the code is in `texts`."""
+"""Documented import path of functions from `texts`, which make and copy Docs of two texts."""
 
 from .texts import ENTAILMENT, QUESTION, copy_pair, make_pair
 

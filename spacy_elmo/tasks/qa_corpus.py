@@ -1,4 +1,4 @@
-"""Public function for Docs with a question and its answers; the code is in `texts.corpus`."""
+"""Documented import path of `make_question` from `texts.corpus`."""
 
 from .texts.corpus import make_question
 

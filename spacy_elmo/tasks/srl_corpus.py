@@ -1,4 +1,4 @@
-"""Public function for Docs with semantic roles; the code is in `srl.corpus`."""
+"""Documented import path of `make_doc` from `srl.corpus`, which makes Docs with roles."""
 
 from .srl.corpus import make_doc
 

@@ -51,7 +51,7 @@ def load_compiled(name: str) -> Optional[ctypes.CDLL]:
 
 
 class PackedMatrix:
-    """Weight matrix in the layout of kernel.cpp: panels of 16 outputs.
+    """Weight matrix in the layout that `kernel.cpp` reads: panels of 16 outputs.
 
     weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
     type (str): "float32", "float16", "bfloat16" or "int8".
@@ -104,7 +104,7 @@ class CompiledLinear:
         """Apply the layer to each row, and return blocks of 64 outputs: the layout of LSTM gates.
 
         inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
-        RETURNS (numpy.ndarray): *Shape:* `(n_outputs / 64, n, 64)`
+        RETURNS (numpy.ndarray): The blocks. *Shape:* `(n_outputs / 64, n, 64)`
         """
         return self._multiply(inputs, blocked=True).reshape(-1, len(inputs), 64)
 
@@ -146,7 +146,7 @@ class CompiledLSTM:
             self.projection = PackedMatrix(weights.projection, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute the inputs' part of the gates, `(D / 16, n, 64)`, for `run`."""
+        """Compute the part of the gates that depends on the inputs, `(D / 16, n, 64)`."""
         return self.of_inputs.blocks(inputs)
 
     def run(
@@ -157,7 +157,7 @@ class CompiledLSTM:
         hidden: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
-        """Run the LSTM over packed sequences, see `NumpyLSTM.run`."""
+        """Run the LSTM over packed sequences. Arguments and result are those of `NumpyLSTM.run`."""
         sizes = np.asarray(batch_sizes, dtype="int64")
         width, n_rows = self.of_state.n_inputs, int(sizes[0])
         h, c = _widened(hidden[:n_rows], width), _widened(cell[:n_rows], self.dim)

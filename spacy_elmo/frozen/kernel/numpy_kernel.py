@@ -65,10 +65,10 @@ class NumpyLinear:
 
 
 class NumpyLSTM:
-    """LSTM layer in one direction.
+    """LSTM layer in one direction, with projection and clips.
 
     weights (LSTMWeights): The weights.
-    type (str): See `NumpyLinear`.
+    type (str): Type of the products: "float32", "float16", "bfloat16" or "int8".
     cell_clip (float): Limit of the cell state; 0 for no limit.
     proj_clip (float): Limit of the projected output; 0 for no limit.
     """
@@ -82,7 +82,7 @@ class NumpyLSTM:
             self.projection = NumpyLinear(weights.projection, None, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute the inputs' part of the gates, `W x + b`, for `run`.
+        """Compute the part of the gates that depends on the inputs, `W x + b`.
 
         inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
         RETURNS (numpy.ndarray): *Shape:* `(n, 4D)`
@@ -102,12 +102,12 @@ class NumpyLSTM:
         The state of a sequence does not change after its last step.
 
         gates (numpy.ndarray): Result of `project_inputs`.
-        rows (Optional[numpy.ndarray]): Row of `gates` for each packed item. None: item n uses row
-            n.
+        rows (Optional[numpy.ndarray]): Index into `gates` for each packed item. None: row n belongs
+            to item n.
         batch_sizes (Sequence[int]): Number of running sequences at each step, in non-increasing
             order.
-        hidden (numpy.ndarray): *Shape:* `(n_sequences, P)`
-        cell (numpy.ndarray): *Shape:* `(n_sequences, D)`
+        hidden (numpy.ndarray): Hidden state, changed in place. *Shape:* `(n_sequences, P)`
+        cell (numpy.ndarray): Cell state, changed in place. *Shape:* `(n_sequences, D)`
         RETURNS (numpy.ndarray): The packed outputs. *Shape:* `(n_items, P)`
         """
         outputs = np.empty((sum(batch_sizes), hidden.shape[1]), dtype="float32")
@@ -143,10 +143,10 @@ class NumpyKernel:
     def convolve(table: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Compute the maximum of each filter over the positions of each token.
 
-        table (numpy.ndarray): Product of each character with each tap of each filter. *Shape:*
-            `(width, n_characters, n_filters)`
-        index (numpy.ndarray): Row of the table for each character of each token. `n_positions` is
-            at least `width`. *Shape:* `(n_tokens, n_positions)`
+        table (numpy.ndarray): Products of each character's embedding with each tap (column of
+            weights) of each filter. *Shape:* `(width, n_characters, n_filters)`
+        index (numpy.ndarray): Index into the table for each character of each token. `n_positions`
+            is at least `width`. *Shape:* `(n_tokens, n_positions)`
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_filters)`
         """
         n_windows = index.shape[1] - len(table) + 1

@@ -27,7 +27,8 @@ class CoreferenceResolver(TaskPipe):
     """Component that finds coreference: clusters of mentions of the same person or thing.
 
     Each cluster is a span group: `doc.spans["coref_clusters_1"]`, `doc.spans["coref_clusters_2"]`
-    and so on, in the order of first mentions. Training skips references without such groups.
+    and so on, in the order of their first mentions. Training skips examples whose reference has no
+    such group.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], DocRanker]): The model.
@@ -38,9 +39,9 @@ class CoreferenceResolver(TaskPipe):
     mention_loss (float): Weight of a second loss, which teaches whether a span is a mention of a
         gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, the model learns mentions
         only from links, and needs many documents.
-    max_training_sentences (int): Maximum number of consecutive sentences of a Doc in one training
-        step, from a random start. They have at most 4,096 tokens together, except a sentence that
-        is longer. 0: all sentences.
+    max_training_sentences (int): A training step reads at most this number of consecutive sentences
+        of a Doc, from a random start. It stops before the sentence that exceeds 4,096 tokens in
+        total, but always reads the first one. 0: all sentences.
     segmenter (Callable[[Doc], List[Segment]]): Splits a Doc into the sentences that the model
         reads. The component only finds mentions within one sentence.
     scorer (Optional[Callable]): The scorer.
@@ -107,7 +108,7 @@ class CoreferenceResolver(TaskPipe):
         return make_clusters(mentions, self.model.ops.to_numpy(links), is_mention & self.singletons)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[Cluster]]) -> None:
-        """Write clusters to `doc.spans["coref_clusters_1"]` and so on; delete earlier ones.
+        """Write clusters to `doc.spans["coref_clusters_1"]` and so on. Delete old clusters.
 
         docs (Iterable[Doc]): The Docs.
         scores (List[List[List[Tuple[int, int]]]]): The result of `predict` for them.
@@ -118,7 +119,7 @@ class CoreferenceResolver(TaskPipe):
     # Training
 
     def _found_in(self, doc: Doc) -> Iterable[int]:
-        """Yield the number of mentions of each gold cluster, without singletons if they are off."""
+        """Yield the size of each gold cluster. If `singletons` is False, skip those of size 1."""
         clusters = read_clusters(doc, self.span_cluster_prefix) or ()
         return (len(cluster) for cluster in clusters if len(cluster) > 1 or self.singletons)
 
@@ -139,13 +140,13 @@ class CoreferenceResolver(TaskPipe):
     def _loss(
         self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
     ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Return the loss of all Docs, and for each Doc the gradients of its scores.
+        """Return the loss, and the gradients with respect to the scores of each Doc.
 
         gold (Sequence[Optional[List[List[Tuple[int, int]]]]]): The gold clusters of each Doc; None
             without annotation.
         scores (Sequence[Ranking]): The output of the model for each Doc.
-        RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The loss, in nats, summed over
-            spans; and the gradients of `mention_scores` and `pair_scores` of each Ranking.
+        RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The loss, in nats, summed over the
+            spans of all Docs. For each Doc, the gradients for `mention_scores` and `pair_scores`.
         """
         xp, total, gradients = self.model.ops.xp, 0.0, []
         for clusters, ranking in zip(gold, scores):
@@ -183,10 +184,10 @@ class CoreferenceResolver(TaskPipe):
         return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, lambda s: s.end - s.start), [])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Score the clusters.
+        """Compare the predicted clusters with the gold clusters.
 
         examples (Iterable[Example]): The examples.
-        RETURNS (Dict[str, Any]): The scores of the scorer.
+        RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_coref`.
         """
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
         return super().score(examples, **{**settings, **kwargs})

@@ -43,7 +43,7 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
 
 
 def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) -> None:
-    """Write clusters to `doc.spans["coref_clusters_1"]` and so on; delete earlier ones.
+    """Write clusters to `doc.spans["coref_clusters_1"]` and so on. Delete old clusters.
 
     doc (Doc): The Doc.
     clusters (Sequence[List[Tuple[int, int]]]): The clusters.
@@ -68,10 +68,10 @@ def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
 
 
 def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
-    """Convert the token positions in clusters to those in another Doc of the same text.
+    """Convert the token positions in clusters to positions in another Doc of the same text.
 
-    Drop mentions that begin or end inside a token of the other Doc. If two mentions only differ in
-    whitespace, keep the first.
+    Drop mentions that begin or end inside a token of the other Doc. If two mentions differ only in
+    whitespace, they become the same mention: keep the first.
     """
     aligned: list[Cluster] = []
     seen: set[Optional[Mention]] = set()

@@ -30,7 +30,7 @@ class Ranking:
 
     candidates (CandidateSpans): All spans up to the maximum width.
     mention_scores (Floats1d): How likely each span is a mention. *Shape:* `(n_spans,)`
-    kept (numpy.ndarray): Indices of the best `candidates`, which get scores of antecedents.
+    kept (numpy.ndarray): Indices of the best `candidates`. Only these get scores of antecedents.
         *Shape:* `(n_kept,)`
     pair_scores (Floats2d): Scores of antecedents. Row i, column a: the score of kept span
         i - a - 1 as the antecedent of kept span i; -inf if there is no such span. "No antecedent"
@@ -44,15 +44,15 @@ class Ranking:
 
 
 class DocRanker(DocHead):
-    """Output of the model: a callable that scores spans, and antecedents, of a Doc of the batch."""
+    """Output of the model: a callable that scores the spans of one Doc and their antecedents."""
 
     def __call__(self, doc: int, segments: Sequence[Segment]) -> tuple[Ranking, Callable]:
         """Score the spans in some segments of a Doc, and the antecedents of the best spans.
 
         doc (int): Index of the Doc in the batch.
         segments (Sequence[Segment]): The segments to read, at least one.
-        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass. Its arguments are the
-            gradients of mention scores and pair scores.
+        RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass, which takes the
+            gradients for mention scores and pair scores.
         """
         tokens = self.head.ops.asarray1i(
             np.concatenate([np.arange(one.start, one.end) for one in segments])
@@ -128,7 +128,7 @@ def build_coref(
 def rank(
     model: Model, X: tuple[Floats2d, Sequence[Segment]], is_train: bool
 ) -> tuple[Ranking, Callable]:
-    """Score the spans of one Doc from its token vectors: the forward pass of the head.
+    """Compute the forward pass of the head: score the spans of one Doc from its token vectors.
 
     X (Tuple[Floats2d, Sequence[Segment]]): The vectors of the tokens in the segments, concatenated;
         and the segments.

@@ -38,7 +38,7 @@ DocCounts = dict[str, ClusterCounts]  # Keys are metrics.
 
 @registry.scorers("spacy-elmo.coref_scorer.v1")
 def make_coref_scorer() -> Callable:
-    """Return `score_coref`."""
+    """Return the scorer of `elmo_coref`, the function `score_coref`."""
     return score_coref
 
 
@@ -119,15 +119,16 @@ def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCoun
 
 
 def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, int]:
-    """Count the links that clusters need, and those of them that are right (Vilain et al. 1995).
+    """Count the links that join the mentions of clusters, and the right ones (Vilain et al. 1995).
 
-    A cluster of n mentions needs n - 1 links. A cluster that the other side splits into k parts has
-    n - k right links.
+    A cluster of n mentions has n - 1 links. If `others` splits it into k parts, n - k links are
+    right. A mention that `others` does not contain is a part of its own.
 
     clusters (Sequence[List[Tuple[int, int]]]): The gold clusters for recall, or the predicted
         clusters for precision.
-    others (Sequence[List[Tuple[int, int]]]): The clusters of the other side.
-    RETURNS (Tuple[int, int]): The number of right links, and of all links.
+    others (Sequence[List[Tuple[int, int]]]): The predicted clusters for recall, or the gold
+        clusters for precision.
+    RETURNS (Tuple[int, int]): The number of right links, and the number of all links.
     """
     right = 0
     for cluster, parts in _parts(clusters, others):
@@ -137,10 +138,12 @@ def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, in
 
 
 def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
-    """Sum how much of its cluster each mention shares with the other side (Bagga and Baldwin 1998).
+    """Sum, over all mentions, the right share of a mention's cluster (Bagga and Baldwin 1998).
 
-    RETURNS (Tuple[float, int]): A sum over mentions, and the number of mentions. Each mention adds
-        the share of its cluster that is also in its cluster on the other side.
+    The share is the number of mentions that the mention's clusters in `clusters` and `others` have
+    in common, divided by the size of the cluster in `clusters`.
+
+    RETURNS (Tuple[float, int]): The sum, and the number of mentions.
     """
     right = sum(
         n * n / len(cluster) for cluster, parts in _parts(clusters, others) for n in parts.values()
@@ -149,7 +152,7 @@ def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[flo
 
 
 def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
-    """Match each cluster with at most one cluster of the other side (Luo 2005).
+    """Match each cluster with at most one cluster of `others` (Luo 2005).
 
     The similarity of two clusters k and r is phi 4, `2 |k & r| / (|k| + |r|)`.
 
@@ -165,12 +168,12 @@ def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
 
 
 def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
-    """Count the links between all mentions of each cluster (Moosavi and Strube 2016).
+    """Sum, over all clusters, the size times the share of right links (Moosavi and Strube 2016).
 
-    A cluster of one mention is right if the mention is also a cluster of its own on the other side.
+    A cluster has a link between each two of its mentions. A link is right if both mentions are also
+    in one cluster of `others`. A cluster of one mention is right if it is also in `others`.
 
-    RETURNS (Tuple[float, int]): A sum over clusters, and the sum of the clusters' sizes. Each
-        cluster adds its size times the share of its links that the other side also has.
+    RETURNS (Tuple[float, int]): The sum, and the sum of the clusters' sizes.
     """
     right = 0.0
     for cluster, parts in _parts(clusters, others):
@@ -185,7 +188,7 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
 def _parts(
     clusters: Sequence[Cluster], others: Sequence[Cluster]
 ) -> Iterable[tuple[Cluster, Counter[int]]]:
-    """Yield each cluster, and the number of mentions it shares with each of `others`, by index."""
+    """Yield each cluster, and for each index j the number of its mentions in `others[j]`."""
     place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
     for cluster in clusters:
         yield cluster, Counter(place[mention] for mention in cluster if mention in place)

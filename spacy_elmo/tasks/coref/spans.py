@@ -44,7 +44,8 @@ class CandidateSpans:
 def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> CandidateSpans:
     """Find all spans of up to `max_width` tokens within segments.
 
-    If segments overlap, each span is found once: in the segment that keeps its first token.
+    If segments overlap, each span is found once: in the segment whose kept tokens contain the
+    span's first token.
 
     segments (Sequence[Segment]): The segments.
     max_width (int): Maximum number of tokens in a span.
@@ -98,10 +99,10 @@ def make_clusters(
     """Group spans that are linked to an antecedent into clusters.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
-    links (numpy.ndarray): Distance of each span to its antecedent, in spans; 0 if it has none.
-        *Shape:* `(n_spans,)`
-    is_mention (numpy.ndarray): True at spans that are clusters even without links.
-        *Shape:* `(n_spans,)`
+    links (numpy.ndarray): For each span i, the number n if span i - n is its antecedent; 0 if it
+        has none. *Shape:* `(n_spans,)`
+    is_mention (numpy.ndarray): True at spans that become a cluster of one mention if they have no
+        links. *Shape:* `(n_spans,)`
     RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
     """
     cluster_of: list[Cluster] = []  # The cluster of each span.
@@ -115,11 +116,11 @@ def make_clusters(
 def gold_pairs(
     mentions: Sequence[Mention], clusters: Sequence[Cluster], n_columns: int
 ) -> np.ndarray:
-    """Return which antecedents are right: in the same gold cluster as the span.
+    """Find the right antecedents of each span: those in the same gold cluster.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
     clusters (Sequence[List[Tuple[int, int]]]): The gold clusters.
-    n_columns (int): Number of antecedents of each span.
+    n_columns (int): Number of antecedents to check for each span.
     RETURNS (numpy.ndarray): True at right pairs, with the axes of `Ranking.pair_scores`.
         *Shape:* `(n_kept, n_columns)`
     """

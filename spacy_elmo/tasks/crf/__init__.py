@@ -36,7 +36,7 @@ class CRFTagger(SpanPipe):
     name (str): Name of the pipe.
     spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Entities
         that a Doc already has are kept.
-    scheme (str): The tags: "biluo" or "bio".
+    scheme (str): Tagging scheme, "biluo" or "bio".
     max_batch_tokens (int): Maximum number of tokens in a batch, in prediction. A batch of one Doc
         may have more.
     scorer (Optional[Callable]): The scorer.
@@ -93,7 +93,7 @@ class CRFTagger(SpanPipe):
         return found
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
-        """Set the span group, or add entities to `doc.ents`.
+        """Replace the span group, or add entities to `doc.ents` if `spans_key` is None.
 
         docs (Iterable[Doc]): The Docs.
         scores (List[List[Tuple[int, int, str]]]): The result of `predict` for them.
@@ -119,9 +119,9 @@ class CRFTagger(SpanPipe):
     def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
         """Return the loss `log Z - log Z_gold`, and its gradient.
 
-        Z sums over all valid sequences of tags. Z_gold sums over the sequences that agree with the
-        annotation, where a token without annotation may have any tag. The gradient is the
-        difference between the expected counts of both.
+        Z is the sum of exp(score) over all valid sequences of tags. Z_gold is the sum over the
+        sequences that agree with the annotation, where a token without annotation may have any tag.
+        The gradient is the difference between the expected counts of tags in both sets.
         """
         xp = self.model.ops.xp
         pairs = zip(scores.scores, gold)
@@ -135,10 +135,11 @@ class CRFTagger(SpanPipe):
         return total - gold_total, Chains(d_scores, *d_params)
 
     def _gold(self, example: Example) -> Optional[np.ndarray]:
-        """Return a mask of the tags that agree with the gold spans; None without annotation.
+        """Find the tags of each token that agree with the gold spans; None without annotation.
 
         RETURNS (Optional[numpy.ndarray]): True at such tags. *Shape:* `(n_tokens, n_tags)`
-        RAISES (ValueError): A label is unknown, or the gold spans are wrong.
+        RAISES (ValueError): A label is unknown, gold spans overlap, or a gold span has no tokens or
+            no label.
         """
         gold = gold_spans(example, self.spans_key)
         if gold is None:
@@ -153,9 +154,9 @@ class CRFTagger(SpanPipe):
         return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Score the spans.
+        """Compare the predicted spans with the gold spans.
 
         examples (Iterable[Example]): The examples.
-        RETURNS (Dict[str, Any]): The scores of the scorer.
+        RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_crf`.
         """
         return super().score(examples, **{"spans_key": self.spans_key, **kwargs})

@@ -15,9 +15,10 @@ from ..shared.spans import checked_spans, span_error, to_predicted
 
 
 class Gold(NamedTuple):
-    """Gold spans, in tokens of the predicted Doc.
+    """Gold spans of an example, as token positions in the predicted Doc.
 
-    spans (List[Tuple[int, int, str]]): The spans, which do not overlap.
+    spans (List[Tuple[int, int, str]]): First token, the token after the last one, and label of each
+        span. The spans do not overlap.
     missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
     """
 
@@ -34,9 +35,10 @@ def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
 
 
 def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
-    """Return the gold spans of an example, in tokens of the predicted Doc.
+    """Return the gold spans of an example, as token positions in the predicted Doc.
 
-    If a span begins or ends inside a token of the predicted Doc, its tokens count as not annotated.
+    If a span begins or ends inside a token of the predicted Doc, all tokens that it touches count
+    as not annotated.
 
     example (Example): The example.
     spans_key (Optional[str]): The key of the span group; None for entities.
@@ -72,7 +74,7 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
 
 @registry.scorers("spacy-elmo.crf_scorer.v1")
 def make_crf_scorer() -> Callable:
-    """Return `score_crf`."""
+    """Return the scorer of `elmo_crf`, the function `score_crf`."""
     return score_crf
 
 

@@ -26,9 +26,9 @@ CRF_PARAMS = ("transitions", "start", "end")
 
 @dataclass(frozen=True)
 class Chains:
-    """Scores of a CRF for several sequences, or the gradient of such scores.
+    """Scores of a CRF for the tokens of several Docs, or the gradient of such scores.
 
-    The score of a sequence of tags `y` is
+    The score of a sequence of tags `y` for a Doc is
     `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`.
 
     scores (Sequence[Floats2d]): Scores of tags at tokens. *Shape:* `(n_tokens, n_tags)` each
@@ -43,7 +43,7 @@ class Chains:
     end: Floats1d
 
     def constrained(self, tags: BIOTags, xp: Any = np) -> "Chains":
-        """Return a copy with minus infinity at transitions, starts and ends that are not valid."""
+        """Return a copy with minus infinity at invalid transitions, first tags and last tags."""
         found = {name: getattr(self, name) + xp.asarray(getattr(tags, name)) for name in CRF_PARAMS}
         return replace(self, **found)
 
@@ -65,9 +65,9 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     chains (Chains): The scores. Minus infinity excludes a tag or a transition. At least one
         sequence of tags must be possible.
     xp (module): numpy or cupy.
-    RETURNS (Tuple[float, Chains]): The logarithms, summed over the sequences, and the gradient. The
-        gradient of a score is its expected count. At tokens, this is the marginal probability of
-        the tag.
+    RETURNS (Tuple[float, Chains]): The logarithms, summed over the Docs, and the gradient. The
+        gradient with respect to a score is its expected count. For the score of a tag at a token,
+        this is the marginal probability of the tag.
     """
     lengths = [len(values) for values in chains.scores]
     order = pack([n for n in lengths if n])
@@ -78,7 +78,8 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
     steps = xp.split(packed, np.cumsum(order.batch_sizes)[:-1].tolist())
     matrix, start, end = (getattr(chains, name).astype("float64") for name in CRF_PARAMS)
     transitions = _Transitions(matrix, xp)
-    # For each step and tag: log sums of all sequences that end there, without and with its score.
+    # For each token and tag: the log sum of exp(score) over all sequences of tags that end there.
+    # `reached` is without the score of this last tag, `prefixes` with it.
     reached, prefixes = [start], [start + steps[0]]
     for scores in steps[1:]:
         reached.append(transitions.reach(prefixes[-1][: len(scores)]))
@@ -107,7 +108,11 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
 
 
 class _Transitions:
-    """Forward and backward steps of the recursion. exp(transitions) is computed once."""
+    """Transition scores of a CRF, with the forward and the backward step of the recursion.
+
+    matrix (Floats2d): The scores. exp(scores) is computed once. *Shape:* `(n_tags, n_tags)`
+    xp (module): numpy or cupy.
+    """
 
     def __init__(self, matrix: Any, xp: Any):
         self.matrix, self.xp = matrix, xp
@@ -116,7 +121,7 @@ class _Transitions:
         self.values = xp.exp(matrix - self.largest)
 
     def _is_wide(self, values: Any, largest: Any) -> bool:
-        """Return whether `exp(values - largest)` may underflow to 0 for a value above -inf."""
+        """Return whether `exp(value - largest)` may underflow to 0 for a value above -inf."""
         lowest = self.xp.where(self.xp.isneginf(values), largest, values)
         return bool((largest - lowest).max() + self.spread > SAFE)
 
@@ -130,10 +135,10 @@ class _Transitions:
         return sums + largest + self.largest
 
     def leave(self, values: Any, reached: Any, following: Any) -> tuple[Any, Any]:
-        """Compute the gradient of a step: probabilities of the tags before it, and of transitions.
+        """Compute the gradient of `reach`: probabilities of the tags before it, and of transitions.
 
         values (Floats2d): The argument of `reach`.
-        reached (Floats2d): The result of `reach`.
+        reached (Floats2d): The result of `reach` for these values.
         following (Floats2d): The probabilities of the tags after the step.
         RETURNS (Tuple[Floats2d, Floats2d]): The probabilities of the tags before the step, and of
             transitions, summed over sequences.
@@ -158,8 +163,8 @@ def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
     """Build a model that computes the scores of a linear-chain CRF (Lafferty et al. 2001).
 
     A linear layer scores the tags of each token. The scores of transitions are parameters. This is
-    the named entity model of Peters et al. 2018 (appendix). The vectors have dropout, with the rate
-    of the training config.
+    the named entity model of Peters et al. 2018 (appendix). The vectors get dropout with the rate
+    `dropout` of the training config.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, for example a `spacy.Tok2Vec.v2` with a
         recurrent encoder.

@@ -32,10 +32,11 @@ def check_rate(name: str, dropout: float) -> None:
 
 
 class DocHead:
-    """Callable that runs the head of a model on vectors that are computed once.
+    """Callable that runs the head of a model: the layers after the token vectors.
 
-    A component calls it several times per batch, for example once for each Doc. The gradients of
-    the vectors are summed. spaCy's parser returns a callable for the same reason.
+    The vectors of a batch are computed once. But a component can call the head several times, for
+    example once for each Doc. `d_vectors` is the sum of the gradients from all these calls. A
+    subclass defines `__call__`.
 
     head (Model): The layers after the vectors.
     vectors (List[Floats2d]): Vectors of the Docs. *Shape:* `(n_tokens, width)` each
@@ -52,12 +53,12 @@ class DocHead:
 def forward_head(
     model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
 ) -> tuple[DocHead, Callable]:
-    """Compute the vectors of Docs, and return a callable for the head, and the backward pass.
+    """Compute the vectors of Docs. Return a callable for the head, and the backward pass.
 
-    `make` is the subclass of DocHead to return.
+    `make` is the class of the callable, a subclass of DocHead.
 
     In training, first run the backward pass of each call of the head. Then call the backward pass
-    of this function once, with the head as its argument.
+    of this function once, with the callable as its argument.
     """
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     head = make(model.get_ref("head"), vectors, is_train)

@@ -13,12 +13,12 @@ Tags = TypeVar("Tags", bound="BIOTags")
 
 
 class BIOTags:
-    """BIO tags as numbers: 0 is O, then each label has two numbers, for its B and its I.
+    """Converter between labeled spans and BIO tags, which are numbers.
 
-    I can only follow B or I of the same label. Three attributes are 0 where tags are valid, and
-    minus infinity where they are not:
+    Tag 0 is O. Then each label has two tags: B and I. I can only follow B or I of the same label.
+    Three arrays are 0 where tags are valid, and minus infinity where they are not:
 
-    * `transitions`: from each tag to each tag. *Shape:* `(n_tags, n_tags)`
+    * `transitions`: from the tag of a token to the tag of the next. *Shape:* `(n_tags, n_tags)`
     * `start`: for the tag of the first token. *Shape:* `(n_tags,)`
     * `end`: for the tag of the last token. *Shape:* `(n_tags,)`
 
@@ -50,9 +50,9 @@ class BIOTags:
         return 1 + len(self.prefixes) * self._index[label]
 
     def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
-        """Convert spans that do not overlap to one tag per token.
+        """Convert spans, which must not overlap, to one tag per token.
 
-        RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`, int64
+        RETURNS (numpy.ndarray): The tags, int64. *Shape:* `(n_tokens,)`
         RAISES (KeyError): A label is unknown.
         """
         tags = np.zeros(n_tokens, dtype="int64")
@@ -102,12 +102,15 @@ class BIOTags:
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
         if len(best) and self.start[best[0]] == 0 and not steps.any():
-            return best  # The best tag of each token is usually valid. This is faster.
+            return best  # Usually, the best tags of all tokens are a valid sequence.
         return viterbi(scores, self.transitions, self.start, self.end)
 
 
 class BILUOTags(BIOTags):
-    """BILUO tags as numbers. A span of one token is U. Longer spans begin with B and end with L."""
+    """Converter between labeled spans and BILUO tags, which are numbers.
+
+    A span of one token is U. Longer spans begin with B and end with L.
+    """
 
     prefixes = "BILU"
     last = "OLU"
@@ -118,12 +121,12 @@ class BILUOTags(BIOTags):
 
 @lru_cache(maxsize=16)
 def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
-    """Return the BIO or BILUO tags (`kind`) of some labels. The last 16 results are cached."""
+    """Return a BIOTags or BILUOTags (`kind`) for some labels. The last 16 results are cached."""
     return kind(labels)
 
 
 class TagError(ValueError):
-    """Error for an unknown or misplaced tag. `token` is its position."""
+    """Error for an unknown or misplaced tag. `token` is the position of the tag."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")

@@ -150,7 +150,7 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
     """Make `n_blocks` random matrices with orthonormal rows, stacked in one (Saxe et al. 2014).
 
-    If `nO > nI`, the columns are orthonormal.
+    If `nO > nI`, the columns are orthonormal instead.
 
     RETURNS (numpy.ndarray): *Shape:* `(n_blocks * nO, nI)`
     """

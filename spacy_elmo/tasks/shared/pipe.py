@@ -16,15 +16,16 @@ N_SAMPLES = 10  # Number of Docs that the model infers its sizes from.
 
 
 class TaskPipe(TrainablePipe):
-    """Base class of trainable components. Examples without annotation are skipped.
+    """Base class of trainable components that skip examples without annotation.
 
     A subclass defines:
 
-    * `_gold(example)`: the gold annotation in tokens of the predicted Doc; None without annotation;
-      it raises a ValueError if the annotation is wrong;
-    * `_loss(gold, scores)`: the loss, in nats, and its gradient with respect to the scores;
-    * `_found_in(doc)`: the labels, or other properties, of a reference's annotation;
-    * `_wanted`: a description of the annotation that training needs, for error messages.
+    * `_gold(example)`: returns the gold annotation as token positions in the predicted Doc; None
+      without annotation. Raises a ValueError if the annotation is wrong.
+    * `_loss(gold, scores)`: returns the loss, in nats, and its gradient with respect to the scores.
+    * `_found_in(doc)`: returns the labels in the annotation of a reference. If there are no labels,
+      returns other values that are true if there is annotation.
+    * `_wanted`: describes the annotation that training needs, for error messages.
     """
 
     reader: str  # Name of the reader of the component's own files.
@@ -48,7 +49,7 @@ class TaskPipe(TrainablePipe):
         """Learn from the gold annotation of a batch. Skip examples without annotation.
 
         examples (Iterable[Example]): The batch.
-        drop (float): Dropout rate of the layers that the config sets no rate for.
+        drop (float): Dropout rate of layers that have no rate of their own in the config.
         sgd (Optional[Optimizer]): The optimizer.
         losses (Optional[Dict[str, float]]): Losses by pipe name, to update.
         RETURNS (Dict[str, float]): The updated losses.
@@ -95,11 +96,11 @@ class TaskPipe(TrainablePipe):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Prepare the model for training.
+        """Initialize the model. The first examples determine its sizes.
 
         get_examples (Callable[[], Iterable[Example]]): The examples.
         nlp (Optional[Language]): The pipeline.
-        RAISES (ValueError): There is no annotation, or it is wrong.
+        RAISES (ValueError): No example has annotation, or the annotation of an example is wrong.
         """
         docs, _ = self._samples(get_examples)
         self.model.initialize(X=docs)
@@ -107,12 +108,13 @@ class TaskPipe(TrainablePipe):
     def _samples(
         self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
     ) -> tuple[list[Doc], set]:
-        """Return the first few predicted Docs, to infer sizes of the model, and all labels.
+        """Return some Docs to infer the sizes of the model from, and the labels of all examples.
 
         get_examples (Callable[[], Iterable[Example]]): The training examples.
-        has_labels (bool): Whether labels are known, so that no example needs annotation.
-        RETURNS (Tuple[List[Doc], Set]): The Docs, and all results of `_found_in` for references.
-        RAISES (ValueError): There are no examples, or there is no annotation.
+        has_labels (bool): Whether the labels are already known. Then no example needs annotation.
+        RETURNS (Tuple[List[Doc], Set]): The predicted Docs of the first examples; and all values
+            that `_found_in` returns for the references.
+        RAISES (ValueError): There are no examples, or none has the annotation that is needed.
         """
         samples: list[Example] = []
         found: set = set()
@@ -137,7 +139,7 @@ class SpanPipe(TaskPipe):
     """Base class of components that find labeled spans.
 
     `cfg["labels"]` contains the labels. After initialization, labels cannot be added. A subclass
-    also defines `_tags`, the BIO or BILUO tags of the labels.
+    also defines `_tags`, a BIOTags or BILUOTags for the labels.
     """
 
     advice = "Annotate them there, or set labels in [initialize.components]"
@@ -181,13 +183,13 @@ class SpanPipe(TaskPipe):
         nlp: Optional[Language] = None,
         labels: Optional[list[str]] = None,
     ) -> None:
-        """Prepare the model for training.
+        """Add the labels, and initialize the model. The first examples determine its sizes.
 
         get_examples (Callable[[], Iterable[Example]]): The examples.
         nlp (Optional[Language]): The pipeline.
         labels (Optional[List[str]]): The labels, from `spacy init labels`. Default: all labels of
             the examples.
-        RAISES (ValueError): There are no labels.
+        RAISES (ValueError): There are no examples, or no labels.
         """
         docs, found = self._samples(get_examples, bool(labels or self.labels))
         for label in [*(labels or sorted(found)), *self.own_labels]:
@@ -197,7 +199,7 @@ class SpanPipe(TaskPipe):
         self._forget()
 
     def _forget(self) -> None:
-        """Reset values in `cfg` that describe an earlier training. Here: do nothing."""
+        """Reset values in `cfg` that describe an earlier training. The base class has none."""
 
     def _check_initialized(self) -> None:
         self._require_labels()

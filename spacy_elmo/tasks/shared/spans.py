@@ -29,7 +29,7 @@ def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
 
 
 def place_of(key: Optional[str]) -> str:
-    """Return `doc.spans[KEY]`, or "doc.ents" if the key is None, for error messages."""
+    """Return "doc.spans[KEY]", or "doc.ents" if the key is None, as text for error messages."""
     return "doc.ents" if key is None else f"doc.spans[{key!r}]"
 
 
@@ -60,7 +60,7 @@ def to_reference(example: Example) -> "Aligner":
 
 
 class Aligner:
-    """Alignment from the tokens and spans of a Doc to another Doc of the same text.
+    """Map from the tokens and spans of a Doc to those of another Doc of the same text.
 
     The Docs are compared once for all spans. spaCy's own functions compare them at each call.
 

@@ -20,7 +20,7 @@ from ...files.schema import Schema
 Made = TypeVar("Made")
 Reader = Callable[[Language], Iterator[Example]]
 
-# Readers of training files, by component.
+# The reader of training files of each component.
 READERS = {
     "elmo_crf": "spacy-elmo.BIOCorpus.v1",
     "elmo_srl": "spacy-elmo.SRLCorpus.v1",
@@ -81,8 +81,8 @@ def gold_reader(
 
     path (Union[str, Path]): A `.spacy` file, or a file with one JSON object per line.
     schema (Schema): The schema of each JSON object.
-    make (Callable[[Language, dict], Doc]): Makes a gold Doc from a line.
-    check (Callable[[Doc], object]): Raises a ValueError if the annotation of a Doc is wrong.
+    make (Callable[[Language, dict], Doc]): Makes a gold Doc from a JSON object.
+    check (Callable[[Doc], object]): Raises a ValueError if the annotation of a gold Doc is wrong.
     copy (Callable[[Doc], Doc]): Makes the predicted Doc of an example from the gold Doc.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader. Its ValueErrors contain the file
         and, for JSON lines, the line number.

@@ -30,11 +30,11 @@ def TextLayer(
     nO: Optional[int] = None,
     **attrs: object,
 ) -> Model:
-    """Build a Thinc layer whose forward pass uses `run_texts`.
+    """Build a Thinc layer that runs a PyTorch module over the one or two texts of each Doc.
 
     name (str): Name of the layer.
-    forward (Callable): The forward pass.
-    init (Callable): The initialization. It must call `create_module`.
+    forward (Callable): The forward pass, which calls `run_texts`.
+    init (Callable): The initialization, which calls `create_module`.
     build (Callable[..., Module]): Makes the PyTorch module from its sizes.
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors for the input of the module.
     output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that the module
@@ -133,7 +133,7 @@ def run_texts(
 
 
 def _run_groups(module: Callable, tensors: list, *, size: int) -> Sequence:
-    """Call a module whose arguments are lists of `size` consecutive tensors."""
+    """Split tensors into lists of `size` tensors. Call a module with each list as an argument."""
     found: Sequence = module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
     return found
 
@@ -145,7 +145,8 @@ def classify(
 
     model (Model): The layer.
     docs (List[Doc]): The Docs.
-    items (Sequence[Tuple[int, Tuple[slice, ...]]]): One item per Doc, as in `run_texts`.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): For each Doc, its index and the tokens of its
+        one or two texts.
     is_train (bool): Whether there will be a backward pass.
     squash (Callable[[Floats2d], Floats2d]): Converts logits to probabilities.
     RETURNS (Tuple[Floats2d, Callable]): The probabilities, `(n_docs, n_labels)`, and the backward
@@ -161,8 +162,8 @@ def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[lis
     """Group items of similar length, so that padding is small.
 
     lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item. All items have the
-        same number of sequences. The first sequences of a group are padded to the longest of them,
-        and so on.
+        same number of sequences. In a group, all first sequences are padded to the longest first
+        sequence, all second sequences to the longest second sequence, and so on.
     max_tokens (int): Maximum number of tokens in a group, including padding. A group of one item
         may have more.
     YIELDS (List[int]): Indices of the items of a group, the longest first.

@@ -62,9 +62,10 @@ class ModuleShim(PyTorchShim):
 
     @contextmanager
     def use_params(self, params: dict) -> Iterator[None]:
-        """Use other parameters inside the context, such as the averages of the optimizer.
+        """Context manager: use other parameters, such as the averages of the optimizer.
 
-        params (Dict[Tuple[int, str], FloatsXd]): The parameters by id of the shim and name.
+        params (Dict[Tuple[int, str], FloatsXd]): The other parameters. A key is the id of the shim
+            and the name of a parameter.
         """
         named = {} if self._model is None else dict(self._model.named_parameters())
         kept = {name: one.data for name, one in named.items() if (self.id, name) in params}

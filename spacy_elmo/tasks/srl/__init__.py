@@ -42,7 +42,7 @@ class SemanticRoleLabeler(SpanPipe):
     """Component that finds semantic roles: who did what to whom.
 
     It sets `doc.spans["srl"]`. The `id` of a span is the index of its predicate's token. Training
-    skips references without this group.
+    skips examples whose reference has no such group.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
@@ -84,11 +84,13 @@ class SemanticRoleLabeler(SpanPipe):
     # Applying
 
     def predict(self, docs: Iterable[Doc]) -> list[Optional[Frames]]:
-        """Find the frames of Docs, without changing them.
+        """Find the predicates and roles of Docs, without changing them.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): For each Doc, the roles of
-            each predicate, including V; None if `predicates` is "gold" and the Doc has none.
+        RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): For each Doc, a dict from
+            the token index of each predicate to its roles: first token, the token after the last
+            one, and label. V is the predicate itself. None if `predicates` is "gold" and the Doc
+            has no gold predicates.
         RAISES (ValueError): The pipe is not initialized; `predicates` is "verbs" and a Doc has no
             parts of speech; or `predicates` is "model" and the model has not learned to find them.
         """
@@ -142,7 +144,7 @@ class SemanticRoleLabeler(SpanPipe):
     def _scored(
         self, instances: Iterable[Instance], score: InstanceScorer
     ) -> Iterator[tuple[Instance, np.ndarray]]:
-        """Yield each instance with its logits, `(n_tokens, n_tags)`; long sentences first."""
+        """Yield each instance with its logits, `(n_tokens, n_tags)`. Long sentences come first."""
         for batch in self._batches(instances):
             scores, _ = score(batch)
             yield from zip(batch, map(self.model.ops.to_numpy, scores))
@@ -153,10 +155,11 @@ class SemanticRoleLabeler(SpanPipe):
         return by_tokens(ordered, self.max_batch_tokens, max(1, len(ordered)))
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Frames]]) -> None:
-        """Set `doc.spans["srl"]`.
+        """Write the roles to `doc.spans["srl"]`.
 
         docs (Iterable[Doc]): The Docs.
-        scores (List[Optional[Dict]]): The result of `predict` for them.
+        scores (List[Optional[Dict]]): The result of `predict` for them. For None, the Doc does not
+            change.
         """
         for doc, frames in zip(docs, scores):
             if frames is not None:
@@ -197,8 +200,8 @@ class SemanticRoleLabeler(SpanPipe):
     ) -> tuple[float, list[Floats2d]]:
         """Return the negative log-likelihood, summed over tokens, and its gradient.
 
-        The gradient is with respect to the logits. `scores` contains instances, and the
-        probabilities of the tags of each instance.
+        The gradient is with respect to the logits. `scores` contains two lists: the instances, and
+        the tag probabilities of each instance.
         """
         loss, d_scores = 0.0, []
         for one, probabilities in zip(*scores):
@@ -218,18 +221,18 @@ class SemanticRoleLabeler(SpanPipe):
         return loss, d_scores
 
     def _gold(self, example: Example) -> Optional[Frames]:
-        """Check and return the gold roles of each predicate; None without annotation."""
+        """Return the gold roles of each predicate, after a check; None without annotation."""
         frames = gold_frames(example)
         return frames and checked_frames(example.predicted, frames, self.segmenter, self.labels)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Score the roles.
+        """Compare the predicted roles with the gold roles.
 
-        If `predicates` is "gold", Docs without `doc.spans["srl"]` first get the predicates of the
-        reference, and their roles are predicted.
+        If `predicates` is "gold", a predicted Doc without `doc.spans["srl"]` first gets the
+        predicates of its reference. Then their roles are predicted.
 
         examples (Iterable[Example]): The examples.
-        RETURNS (Dict[str, Any]): The scores of the scorer.
+        RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_srl`.
         """
         examples = list(examples)
         if self.predicates == "gold":

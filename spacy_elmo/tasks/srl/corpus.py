@@ -22,12 +22,12 @@ SRL_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.SRLCorpus.v1")
 def make_srl_corpus(path: Union[str, Path]) -> Reader:
-    """Make a corpus reader for `elmo_srl`. It keeps the tokens of the file.
+    """Make a corpus reader for `elmo_srl`. Its Docs have the tokens of the file.
 
     The file is one of:
 
     * `.jsonl`, also gzipped: one sentence per line, with `"words"` and `"frames"`. A frame has
-      `"pred"`, the token of the predicate, and BIO `"tags"`.
+      `"pred"`, the index of the predicate's token, and BIO `"tags"`.
     * `.spacy`: Docs with `doc.spans["srl"]`.
 
     path (Union[str, Path]): The file.
@@ -41,14 +41,17 @@ def make_srl_corpus(path: Union[str, Path]) -> Reader:
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:
-    """Make a Doc of one sentence with semantic roles. If a frame has no V, add it.
+    """Make a Doc of one sentence with semantic roles.
+
+    If a frame (a predicate with its roles) has no V, which is the predicate itself, V is added.
 
     vocab (Vocab): The vocab.
     words (Sequence[str]): The words of the sentence.
-    frames (Sequence[dict]): The frames: `"pred"`, the token of the predicate, and BIO `"tags"`.
+    frames (Sequence[dict]): The frames: `"pred"`, the index of the predicate's token, and BIO
+        `"tags"`.
     RETURNS (Doc): The Doc, with `doc.spans["srl"]`.
     RAISES (ValueError): The tags are not BIO tags of the words, V is not at the predicate, or a
-        token has two frames.
+        token has two different frames.
     """
     doc = make_sentence(vocab, words)
     n = len(words)

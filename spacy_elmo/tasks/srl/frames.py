@@ -22,10 +22,11 @@ Frames = dict[int, list[LabeledSpan]]  # From the token of a predicate to its ro
 def read_frames(doc: Doc) -> Optional[Frames]:
     """Read the roles of each predicate from `doc.spans["srl"]`, including V, the predicate itself.
 
-    RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): The roles; None if the Doc has no
-        such span group.
-    RAISES (ValueError): A span has no tokens or no label, its id is not a token, or the id of V is
-        not the first token of V.
+    RETURNS (Optional[Dict[int, List[Tuple[int, int, str]]]]): A dict from the token index of each
+        predicate to its roles: first token, the token after the last one, and label. None if the
+        Doc has no such span group.
+    RAISES (ValueError): A span has no tokens or no label, its `id` is not the index of a token, or
+        the `id` of V is not the first token of V.
     """
     if KEY not in doc.spans:
         return None
@@ -51,10 +52,10 @@ def _checked_spans(doc: Doc) -> Iterator[Span]:
 
 
 def write_frames(doc: Doc, frames: Frames) -> None:
-    """Set `doc.spans["srl"]`.
+    """Write the roles of predicates to `doc.spans["srl"]`.
 
     doc (Doc): The Doc.
-    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate.
+    frames (Dict[int, List[Tuple[int, int, str]]]): The roles, as `read_frames` returns them.
     """
     spans = [
         Span(doc, start, end, label=label, span_id=predicate)
@@ -65,9 +66,11 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
-    """Return the value of `doc._.srl`: for each predicate's token, the spans of its roles by label.
+    """Return the value of `doc._.srl`: the spans of roles, by predicate and by label.
 
-    RAISES (ValueError): A span is wrong, see `read_frames`.
+    RETURNS (Dict[int, Dict[str, List[Span]]]): A dict from the token index of each predicate to a
+        dict from each label to the spans with this label.
+    RAISES (ValueError): A span has no tokens, no label or an invalid `id`.
     """
     roles: dict[int, dict[str, list[Span]]] = {}
     for span in _checked_spans(doc):
@@ -76,12 +79,12 @@ def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
 
 
 class SRLTags(BIOTags):
-    """BIO tags of roles. B-V is only allowed at the predicate."""
+    """Converter between the roles of one predicate and BIO tags. Only the predicate has B-V."""
 
     def decode_roles(self, scores: np.ndarray, predicate: int) -> np.ndarray:
         """Find the best valid sequence of tags that has B-V at the predicate, and only there.
 
-        scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
+        scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
         predicate (int): Position of the predicate in the sentence.
         RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`
         """
@@ -93,22 +96,22 @@ class SRLTags(BIOTags):
 
 
 def gold_frames(example: Example) -> Optional[Frames]:
-    """Return the gold frames as token positions in the predicted Doc; None without annotation."""
+    """Return the gold roles as token positions in the predicted Doc; None without annotation."""
     frames = read_frames(example.reference)
     return frames and _align(frames, to_predicted(example))
 
 
 def predicted_frames(example: Example) -> Frames:
-    """Return the predicted frames as token positions in the reference."""
+    """Return the predicted roles as token positions in the reference."""
     frames = read_frames(example.predicted) or {}
     return _align(frames, to_reference(example))
 
 
 def _align(frames: Frames, aligner: Aligner) -> Frames:
-    """Convert the token positions in frames to those in another Doc of the same text.
+    """Convert the token positions in frames to positions in another Doc of the same text.
 
-    Drop spans that begin or end inside a token of the other Doc. If two predicates are in the same
-    token of the other Doc, drop the second.
+    Drop roles that begin or end inside a token of the other Doc. If two predicates are in the same
+    token of the other Doc, drop the second predicate.
     """
     aligned: Frames = {}
     for predicate, roles in frames.items():
@@ -121,7 +124,7 @@ def _align(frames: Frames, aligner: Aligner) -> Frames:
 
 
 def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan]:
-    """Return the roles of a predicate. Add V if it is missing."""
+    """Return the roles of a predicate. If V, the predicate itself, is missing, add it."""
     if any(label == PREDICATE for _, _, label in roles):
         return roles
     return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
@@ -130,14 +133,14 @@ def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan
 def checked_frames(
     doc: Doc, frames: Frames, segmenter: Segmenter, labels: Collection[str]
 ) -> Frames:
-    """Check gold frames, and add missing V.
+    """Check the gold roles of a Doc. If V, the predicate itself, is missing, add it.
 
     doc (Doc): The Doc.
     frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate. V may be missing.
     segmenter (Callable[[Doc], List[Segment]]): Splits the Doc into the sentences that the model
         reads.
     labels (Collection[str]): The known labels.
-    RETURNS (Dict[int, List[Tuple[int, int, str]]]): The frames, each with V.
+    RETURNS (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate, with V.
     RAISES (ValueError): Two roles of a predicate overlap, a role is not in the sentence of its
         predicate, or a label is unknown.
     """
@@ -171,15 +174,16 @@ Role = tuple[int, int, int, str]  # Predicate, first token, token after the last
 
 @registry.scorers("spacy-elmo.srl_scorer.v1")
 def make_srl_scorer() -> Callable:
-    """Return `score_srl`."""
+    """Return the scorer of `elmo_srl`, the function `score_srl`."""
     return score_srl
 
 
 def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Compute precision, recall and F-score of roles and of predicates.
 
-    A role is right if its predicate, first token, last token and label are right. V and C-V, the
-    predicate itself, are no roles. Examples whose reference has no `doc.spans["srl"]` are skipped.
+    A role is right if its predicate, first token, last token and label are right. V and C-V do not
+    count as roles, because they are the predicate itself. Examples whose reference has no
+    `doc.spans["srl"]` are skipped.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): For roles `srl_p`, `srl_r` and `srl_f`, and the same by label in

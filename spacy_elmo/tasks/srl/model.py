@@ -34,7 +34,8 @@ class Instance:
 
     doc (int): Index of the Doc in its batch.
     segment (Segment): The tokens of the sentence.
-    predicate (int): The token of the predicate, to find its roles; -1 to find predicates.
+    predicate (int): Token index of the predicate whose roles the model finds; -1 if the model finds
+        the predicates of the sentence.
     """
 
     doc: int
@@ -51,9 +52,9 @@ class Instance:
 
     @property
     def flags(self) -> np.ndarray:
-        """Flags of the tokens: FLAGGED at the predicate, else OTHER; without predicate UNFLAGGED.
+        """Flag of each token: FLAGGED for the predicate, OTHER for the other tokens.
 
-        *Shape:* `(n_tokens,)`
+        If `predicate` is -1, all flags are UNFLAGGED. *Shape:* `(n_tokens,)`
         """
         if self.predicate < 0:
             return np.full(len(self), UNFLAGGED)
@@ -66,7 +67,8 @@ def predicate_instances(
     """Make the instances that find roles, one per predicate.
 
     segments (Sequence[List[Segment]]): The segments of each Doc.
-    predicates (Sequence[Optional[Collection[int]]]): The tokens of the predicates of each Doc.
+    predicates (Sequence[Optional[Collection[int]]]): The token indices of each Doc's predicates;
+        None counts as no predicates.
     """
     return [
         Instance(i, segment_of(segments[i], token), token)
@@ -87,7 +89,7 @@ class InstanceScorer(DocHead):
     """Output of the model: a callable that scores the tags of a batch of instances."""
 
     def __call__(self, instances: Sequence[Instance]) -> tuple[Vectors, Callable]:
-        """Score the tags of each token of instances.
+        """Score the tags of each token of each instance.
 
         instances (Sequence[Instance]): The batch.
         RETURNS (Tuple[List[Floats2d], Callable]): Logits in prediction or probabilities in

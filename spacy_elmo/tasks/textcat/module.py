@@ -11,12 +11,12 @@ N_POOLS = 4  # Maximum, mean, minimum, self-attention.
 
 
 class BiattentiveClassifier(nn.Module):
-    """Classifier of sequences.
+    """Classifier of texts, which are sequences of token vectors.
 
     `x` is a sequence after a ReLU layer:
 
         h = biLSTM(x)
-        A = softmax(h h^T)                    (rows over the sequence)
+        A = softmax(h h^T)                    (each row sums to 1)
         y = biLSTM([h ; h - A h ; h * A h])   (the integrator)
         z = [max y ; mean y ; min y ; sum_t softmax(w y + b)_t y_t]
 
@@ -80,7 +80,7 @@ class BiattentiveClassifier(nn.Module):
         return hidden
 
     def pool(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Pool the tokens of each sequence by maximum, mean, minimum and self-attention.
+        """Pool the tokens of each sequence in four ways: maximum, mean, minimum, self-attention.
 
         values (Tensor): *Shape:* `(n_sequences, longest, width)`
         mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`

@@ -38,7 +38,7 @@ def make_pair(
     first (Union[str, Sequence[str]]): The first text, or its words.
     second (Union[str, Sequence[str]]): The second text, or its words.
     groups (Sequence[str]): The keys of the span groups of the two texts.
-    RETURNS (Doc): The Doc. Each group contains one span, a text.
+    RETURNS (Doc): The Doc. Each of the two groups contains one span: a text.
     """
     halves = [_tokens(nlp, text) for text in (first, second)]
     if halves[0]:
@@ -93,7 +93,7 @@ def copy_pair(doc: Doc, groups: Sequence[str]) -> Doc:
 
     doc (Doc): The Doc.
     groups (Sequence[str]): The keys of the span groups of the two texts.
-    RAISES (ValueError): A group is wrong, see `read_halves`.
+    RAISES (ValueError): A group does not have exactly one span, or the two spans overlap.
     """
     copy = copy_tokens(doc)
     for group, half in zip(groups, read_halves(doc, groups)):

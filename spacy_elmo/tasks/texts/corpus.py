@@ -40,7 +40,7 @@ def make_textpair_corpus(
     * `.spacy`: Docs with both span groups and `doc.cats`.
 
     path (Union[str, Path]): The file.
-    groups (Sequence[str]): The keys of the two texts, in JSON lines and of their span groups.
+    groups (Sequence[str]): The names of the two texts: their keys in JSON lines and `doc.spans`.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
@@ -85,8 +85,8 @@ def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION
     * `.spacy`: Docs with both span groups and `doc.spans["answer"]`.
 
     path (Union[str, Path]): The file.
-    groups (Sequence[str]): The keys of question and context, in JSON lines and of their span
-        groups.
+    groups (Sequence[str]): The names of question and context: their keys in JSON lines and
+        `doc.spans`.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
     path = user_path(path)

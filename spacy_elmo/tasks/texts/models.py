@@ -122,7 +122,7 @@ def forward_esim(
 
 
 def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[Scores, Callable]:
-    """Compute the logits of contexts. If two windows overlap, a token has the logits of one."""
+    """Compute the logits of contexts. A token in two windows gets the logits of only one."""
     cut = Windows(model.attrs["window"], model.attrs["overlap"])
     halves = [read_halves(doc, model.attrs["groups"]) for doc in docs]
     items = []

@@ -9,7 +9,7 @@ from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_soft
 
 
 class ESIM(nn.Module):
-    """Enhanced sequential inference model (Chen et al. 2017, section 3).
+    """Enhanced sequential inference model, which labels pairs of texts (Chen et al. 2017).
 
     Other vectors, such as ELMo's, can be concatenated with the output of the first biLSTM (Peters
     et al. 2018, section 3.3).
@@ -52,9 +52,11 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the output of the first biLSTM for the first (or second) texts, and their mask.
+        """Run the first biLSTM over the first, or the second, texts of all pairs.
 
-        `beside` contains vectors to concatenate with it, or nothing.
+        texts (Sequence[Tensor]): Vectors of the texts. *Shape:* `(n_tokens, nI)` each
+        beside (Sequence[Tensor]): Vectors to concatenate with the output; empty for none.
+        RETURNS (Tuple[Tensor, Tensor]): The padded output, and a mask that is True at tokens.
         """
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
@@ -99,10 +101,11 @@ def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
 
 
 class BiDAFSelfAttention(nn.Module):
-    """Attention between question and context, then self-attention of the context.
+    """Module that finds the answer to a question in its context (Clark and Gardner 2017).
 
-    See Clark and Gardner 2017, section 3.1. Other vectors, such as ELMo's, can be concatenated with
-    the output of the first biGRU (Peters et al. 2018, section 3.3).
+    It has attention between question and context, then self-attention of the context (section 3.1).
+    Other vectors, such as ELMo's, can be concatenated with the output of the first biGRU (Peters et
+    al. 2018, section 3.3).
 
     nI (int): Width of the input vectors.
     nE (int): Width of the vectors for the output of the first biGRU; 0 for none.
@@ -155,7 +158,7 @@ class BiDAFSelfAttention(nn.Module):
         """Return `[h ; c ; h * c ; q * c]` for the vector h of each token of the context.
 
         c is the sum of the question's vectors, weighted by the attention of h. q is the sum of the
-        context's vectors, weighted by the attention of the question. It is the same for all h.
+        context's vectors, weighted by the attention of the question. q is the same for all h.
         """
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question

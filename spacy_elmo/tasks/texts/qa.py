@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
     start (int): First token of the answer.
     end (int): The token after the last one.
-    score (float): Probability of the span, see `best_span`.
+    score (float): Probability of the span, among all spans that may be the answer.
     """
 
     start: int
@@ -48,7 +48,7 @@ class QuestionAnswerer(TaskPipe):
     """Component that finds the answer to a question in its context.
 
     It sets `doc.spans["answer"]`, a group of one span, or an empty group if there is no answer.
-    Training skips references without this group.
+    Training skips examples whose reference has no such group.
 
     If a training question has an empty group, the model also learns when there is no answer (Levy
     et al. 2017). "No answer" is then one more choice in the softmax over first tokens and in the
@@ -195,7 +195,7 @@ class QuestionAnswerer(TaskPipe):
 def best_span(
     scores: np.ndarray, max_tokens: int, sentences: np.ndarray, no_answer: bool = False
 ) -> Optional[Answer]:
-    """Find the span with the highest sum of the scores of its first and last token.
+    """Find the span whose first and last token have the highest sum of scores.
 
     A span has at most `max_tokens` tokens of one sentence. Its probability comes from a softmax
     over the sums of all such spans and, with `no_answer`, the sum 0 of "no answer".
@@ -203,7 +203,7 @@ def best_span(
     scores (numpy.ndarray): Logits that a token of the context is the first and the last token of
         the answer. *Shape:* `(n_tokens, 2)`
     max_tokens (int): Maximum number of tokens in the span.
-    sentences (numpy.ndarray): Number of the sentence of each token. *Shape:* `(n_tokens,)`
+    sentences (numpy.ndarray): Index of the sentence of each token. *Shape:* `(n_tokens,)`
     no_answer (bool): Whether there may be no answer.
     RETURNS (Optional[Answer]): The span, in tokens of the context; None if "no answer" is more
         probable.
@@ -224,7 +224,7 @@ def best_span(
 
 @registry.scorers("spacy-elmo.qa_scorer.v1")
 def make_qa_scorer() -> Callable:
-    """Return `score_qa`."""
+    """Return the scorer of `elmo_qa`, the function `score_qa`."""
     return score_qa
 
 
@@ -236,8 +236,8 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     * `qa_has_ans_f1`, `qa_no_ans_f1`: `qa_f1` of questions with and without a gold answer.
 
     If there are several gold answers, the best score counts. Case, articles and punctuation are
-    ignored. If the reference has an empty group, no answer scores 1, and any answer scores 0.
-    Examples whose reference has no `doc.spans["answer"]` are skipped.
+    ignored. If the reference has an empty group (no answer), finding no answer scores 1, and any
+    answer scores 0. Examples whose reference has no `doc.spans["answer"]` are skipped.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): The scores. They are None if there are no questions.

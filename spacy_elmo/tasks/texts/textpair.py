@@ -24,7 +24,7 @@ class TextPairCategorizer(TextCategorizer):
     """
 
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
-        """Compute the probabilities of the labels. Unlike `textcat`, do so for empty Docs, too.
+        """Compute the probabilities of the labels, unlike spaCy's `textcat` also for empty Docs.
 
         docs (Iterable[Doc]): The Docs.
         RETURNS (Floats2d): *Shape:* `(n_docs, n_labels)`
@@ -37,7 +37,7 @@ class TextPairCategorizer(TextCategorizer):
         """Learn from a batch, like spaCy's `textcat`.
 
         examples (Iterable[Example]): The batch.
-        settings (Any): `drop`, `sgd` and `losses`.
+        settings (Any): `drop`, `sgd` and `losses`, the other arguments of `textcat`.
         RETURNS (Dict[str, float]): The losses.
         RAISES (ValueError): The pipe is not initialized, or an example has an unknown label.
         """
@@ -58,8 +58,10 @@ class TextPairCategorizer(TextCategorizer):
         return loss, d_scores
 
     def _examples_to_truth(self, examples: Iterable[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gold labels as numbers, and which of them are annotated, like `textcat`.
+        """Convert the gold labels to an array, and mark which of them are annotated.
 
+        RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): The values in `doc.cats`; and 1 where a label
+            is annotated, else 0. *Shape:* `(n_docs, n_labels)` each
         RAISES (ValueError): A label is unknown.
         """
         examples = list(examples)
@@ -77,7 +79,7 @@ class TextPairCategorizer(TextCategorizer):
 
 @registry.scorers("spacy-elmo.textpair_scorer.v1")
 def make_textpair_scorer() -> Callable:
-    """Return `score_textpair`."""
+    """Return the scorer of `elmo_textpair`, the function `score_textpair`."""
     return score_textpair
 
 
