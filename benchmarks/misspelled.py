@@ -49,6 +49,8 @@ def main() -> None:
     parser.add_argument("--weights", nargs="+", default=["en_small"])
     options = parser.parse_args()
     found = damaged_sentences(options.text)
+    if not found:
+        parser.error(f"{options.text} has no sentence with 8 to 30 tokens and a word to misspell")
     for name in options.weights:
         bilm = read_weights(name)
         clean, damaged = (bilm.embed([each[i] for each in found])[0] for i in (0, 1))

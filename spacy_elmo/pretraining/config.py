@@ -43,7 +43,8 @@ class CorpusSettings(_Section):
     * `format`: "sentences" means one sentence per line, with spaces between tokens. "text" means
       running text, which spaCy splits.
     * `on_error`: "skip" reports and omits text that cannot be read; "refuse" ends the run.
-    * `noise`: share of words that the model reads misspelled. It still predicts the correct words.
+    * `noise`: share of the words of three or more letters that the model reads misspelled. It still
+      predicts the correct words.
     """
 
     train: Inputs
