@@ -84,11 +84,11 @@ def embed_corpus(
     output (Union[str, Path]): The file or folder. Shards may be written to a URL.
     shards (Optional[int]): Maximum number of shards. Default: write a single file.
     workers (Union[int, str]): Number of processes on this machine; several processes use one
-        thread each. Or "ray": the actors of a Ray cluster, which must see model, input and output
+        thread each. Or "ray": the processes of a Ray cluster, which must see model, input and output
         under the same paths.
     worker (Optional[str]): "K/N" makes every N-th shard, starting with the K-th.
     address (Optional[str]): Address of the Ray cluster for `ray.init`.
-    gpus_per_worker (float): GPUs of each Ray actor. If above 0, the model runs on a GPU.
+    gpus_per_worker (float): GPUs of each Ray process. If above 0, the model runs on a GPU.
     format (Optional[str]): One of `OUTPUTS`. Default: the format with the suffix of `output`, or
         "parquet" for shards without a suffix.
     tokenize (bool): Whether text files contain running text that the pipeline splits. By default a
@@ -112,7 +112,7 @@ def embed_corpus(
         killed.
     """
     output = output if is_url(output) else user_path(output)
-    if workers == "ray":  # Ray actors have other working directories.
+    if workers == "ray":  # Ray processes have other working directories.
         output = output if is_url(output) else Path(output).absolute()
         model = str(user_path(model).absolute()) if user_path(model).exists() else model
     format = check_format(Path(output), format, is_sharded=shards is not None)

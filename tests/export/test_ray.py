@@ -1,7 +1,6 @@
-"""Shards and tables by the actors of a Ray cluster. A start takes long: there is one."""
+"""Shards and tables by the processes of a Ray cluster. A start takes long: there is one."""
 
 import os
-import pickle
 import subprocess
 import sys
 import time
@@ -13,10 +12,10 @@ import pytest
 
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import Embedder
-from spacy_elmo.export.ray_workers import _Caller
+from spacy_elmo.export.ray_workers import _call
 from spacy_elmo.export.sharding import embed_corpus
 
-from helpers.killed_actor import killed_at_tenth
+from helpers.killed_worker import killed_at_tenth
 from helpers.prepared import content, random_text
 from helpers.written_vectors import SENTENCES
 
@@ -25,17 +24,13 @@ TESTS = Path(__file__).resolve().parents[1]
 
 def test_without_ray(folder, tiny_weights, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setitem(sys.modules, "ray.data", None)
     with pytest.raises(ImportError, match=r'needs Ray.*Run pip install "spacy-elmo\[ray\]"'):
         embed_corpus(str(tiny_weights), "text.txt", folder / "out", shards=2, workers="ray")
 
 
 def test_error_of_the_system_arrives_as_it_is(tmp_path):
     """A full disk, say: Ray would make an error of its own of it."""
-    task = pickle.dumps((str(tmp_path / "nowhere"),))
-    table = _Caller(open)(pa.table({"number": [3], "task": [task]}))
-    assert table["number"].to_pylist() == [3]
-    assert isinstance(pickle.loads(table["result"][0].as_py()), FileNotFoundError)
+    assert isinstance(_call(open, (tmp_path / "nowhere",)), FileNotFoundError)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +46,7 @@ def cluster():
 
 @pytest.mark.slow
 def test_shards(cluster, folder, tiny_weights, monkeypatch):
-    """Those of one process, byte by byte, though the driver is killed, then actors, and an input
+    """Those of one process, byte by byte, though the driver is killed, then workers, and an input
     is broken."""
     (folder / "text.txt").write_text(random_text(100), "utf8")
     lines = random_text(100).encode("utf8").split(b"\n")

@@ -1,4 +1,4 @@
-"""What an actor of Ray does in place of making a shard: it may be killed before."""
+"""What a process of Ray does in place of making a shard: it may be killed before."""
 
 import os
 import signal
