@@ -84,8 +84,8 @@ def embed_corpus(
     output (Union[str, Path]): The file or folder. Shards may be written to a URL.
     shards (Optional[int]): Maximum number of shards. Default: write a single file.
     workers (Union[int, str]): Number of processes on this machine; several processes use one
-        thread each. Or "ray": the processes of a Ray cluster, which must see model, input and output
-        under the same paths.
+        thread each. Or "ray": the processes of a Ray cluster, which must see model, input and
+        output under the same paths.
     worker (Optional[str]): "K/N" makes every N-th shard, starting with the K-th.
     address (Optional[str]): Address of the Ray cluster for `ray.init`.
     gpus_per_worker (float): GPUs of each Ray process. If above 0, the model runs on a GPU.
