@@ -74,6 +74,8 @@ def senses_cli(
             docs, word, limit=limit, gold=gold, ignore_case=ignore_case, vocab=nlp.vocab
         )
         sections.append(make_senses(nlp, drawn, projection=projection, seed=seed))
+        for notice in filter(None, (each["notice"] for each in sections[0]["words"])):
+            msg.warn(notice)
     if sentence:
         one, other = sentence
         sections.append(make_heat(nlp, one.split(), other.split()))

@@ -22,7 +22,7 @@ from ..text.reading import Inputs, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
-from .config import PretrainingConfig
+from .config import PretrainingConfig, VocabularySettings
 from .initial_model import checksum_of
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
@@ -210,9 +210,11 @@ def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
 
 
 def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:
+    """Warn of settings that `corpus` was given and that the config does not have."""
     prepared = manifest_of(folder)["settings"]
+    defaults = VocabularySettings().model_dump()
     for name, wanted in config.vocabulary.model_dump().items():
-        if prepared.get(name, wanted) != wanted:
+        if prepared.get(name, wanted) not in (wanted, defaults[name]):
             msg.warn(
                 f"{folder} was prepared with {name} {prepared[name]}, but the config has "
                 f"[vocabulary] {name} = {wanted}. The softmax uses the config's value"

@@ -39,6 +39,7 @@ def written(path="senses.html"):
 def test_words(folder):
     output = run("model", "text.txt", "--word", "bank", "--word", "once", "--word", "never").output
     assert "senses.html" in output
+    assert "“never” does not occur" in output and "“once” occurs only once" in output
     data = written()
     assert (data["title"], data["about"]) == (
         "Occurrences of bank, once, never",

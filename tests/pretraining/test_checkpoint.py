@@ -322,6 +322,14 @@ def test_what_must_not_differ(content, name, value):
         check_same_run(content, check_config(Config(changed)), "abc")
 
 
+def test_another_initial_model_has_its_own_sizes(content):
+    """They are not listed as differences."""
+    changed = {**pretraining_config(**RANDOM), "pretraining": {"init": "somewhere"}}
+    with pytest.raises(ValueError, match="pretraining.init was None and is 'somewhere'") as error:
+        check_same_run(content, check_config(Config(changed)), "abc")
+    assert "model." not in str(error.value)
+
+
 def test_a_setting_that_the_run_did_not_know_was_at_its_default(content):
     known = dict(content["config"])
     for name in (
