@@ -1,5 +1,6 @@
 """What the tests share: tiny models on disk, and the corpora beside the checkout."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -14,10 +15,11 @@ import spacy
 
 from spacy_elmo.weights import download
 
-from helpers import kinds, reference
+from helpers import english, kinds, reference
 from helpers.file_server import FileServer
 from helpers.models import TINY_OPTIONS, write_tiny
 
+english.leave_out_special_cases()
 SEED = 0
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
@@ -38,6 +40,11 @@ sys.addaudithook(_note_processes)
 def pytest_collection_modifyitems(items):
     for item in items:
         kinds.mark(item)
+
+
+def pytest_collection_finish():
+    """Spare each garbage collection, and each fork, the million objects of the libraries."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

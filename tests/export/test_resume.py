@@ -1,6 +1,7 @@
 """What a run finds that goes on with another, and what it refuses."""
 
 import gzip
+import multiprocessing
 import os
 import shutil
 import sys
@@ -290,6 +291,9 @@ def test_workers(folder, embed, monkeypatch):
     monkeypatch.setattr(planning, "SHARD_SIZE", 200)
     embed(batch_tokens=50)
     expected = (folder / "out.npz").read_bytes()
+    if hasattr(os, "fork"):  # test_sharding.py has workers that import PyTorch again
+        fork = multiprocessing.get_context("fork")
+        monkeypatch.setattr(multiprocessing, "get_context", lambda method: fork)
     embed(batch_tokens=50, workers=2, force=True)
     assert (folder / "out.npz").read_bytes() == expected
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -343,6 +344,9 @@ def test_local_workers(shard, monkeypatch):
     shard(workers=2)
     assert content(Path("out")) == content(Path("one"))
     with monkeypatch.context() as patched:
+        if hasattr(os, "fork"):  # new processes would import PyTorch again
+            fork = multiprocessing.get_context("fork")
+            patched.setattr(multiprocessing, "get_context", lambda method: fork)
         patched.setattr(sharding, "_make_shard", killed_at_third)
         with pytest.raises(ChildProcessError, match="a worker process was killed"):
             shard(output="two", workers=2)
@@ -351,11 +355,14 @@ def test_local_workers(shard, monkeypatch):
     assert content(Path("two")) == content(Path("one"))
 
 
+make_shard = sharding._make_shard
+
+
 def killed_at_third(job, folder, plan, settings, name, *rest):
     """In a worker process: as if there were no memory left."""
     if name.startswith("part-00002"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return sharding._make_shard(job, folder, plan, settings, name, *rest)
+    return make_shard(job, folder, plan, settings, name, *rest)
 
 
 @pytest.fixture
