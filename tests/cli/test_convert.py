@@ -48,6 +48,7 @@ def test_loss_has_a_status_of_its_own(tmp_path, source):
 
 LIMITED = """
 import json, resource, sys
+import torch  # not while the limit holds
 from spacy.cli._util import app
 from typer.testing import CliRunner
 import spacy_elmo.cli

@@ -23,6 +23,7 @@ from spacy_elmo.export.places import InputPiece, RemoteFolder
 from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_corpus
 
+from helpers.forked import HAS_FORKS
 from helpers.prepared import content, random_text
 from helpers.written_vectors import CONLLU, TEXT
 
@@ -344,7 +345,7 @@ def test_local_workers(shard, monkeypatch):
     shard(workers=2)
     assert content(Path("out")) == content(Path("one"))
     with monkeypatch.context() as patched:
-        if hasattr(os, "fork"):  # new processes would import PyTorch again
+        if HAS_FORKS:  # new processes would import PyTorch again
             fork = multiprocessing.get_context("fork")
             patched.setattr(multiprocessing, "get_context", lambda method: fork)
         patched.setattr(sharding, "_make_shard", killed_at_third)

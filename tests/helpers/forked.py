@@ -13,7 +13,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import BinaryIO
 
+import pytest
 import torch
+
+from helpers.commands import run_python
+
+# Elsewhere a fork is not safe, as on macOS, or there is none.
+HAS_FORKS = sys.platform == "linux"
+forks = pytest.mark.skipif(not HAS_FORKS, reason="forks")
 
 
 def start(
@@ -34,7 +41,9 @@ def start(
 
 def run_forked(*arguments: object, cwd: Path | None = None) -> str:
     """RETURNS (str): What `python ARGUMENTS`, `-m MODULE` or `-c CODE` first, prints in a forked
-    process."""
+    process. Where forks are not safe it is a new process."""
+    if not HAS_FORKS:
+        return run_python(*arguments, cwd=cwd)
     with tempfile.TemporaryFile() as errors:
         process, printed = start(
             run_program, list(map(str, arguments)), cwd, errors=errors.fileno()

@@ -19,11 +19,10 @@ from spacy_elmo.text.corpus import load_text
 
 from helpers import forked
 from helpers.commands import run_python
+from helpers.forked import forks
 from helpers.prepared import content
 from helpers.runs import ENVIRONMENT, metrics, run_config, run_settings, write_texts
 from helpers.trainers import assert_like_one
-
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
 VARIANTS = [
     {"softmax": "sampled"},

@@ -1,6 +1,5 @@
 """The project pretrains on text of one's own as README.md says, without any asset."""
 
-import os
 import random
 import shutil
 import sys
@@ -44,8 +43,7 @@ def test_the_workflow_on_text_of_ones_own(project, monkeypatch):
         assert command[0] == sys.executable
         run_forked(*command[1:])
 
-    if hasattr(os, "fork"):
-        monkeypatch.setattr("weasel.cli.run.run_command", run_command)
+    monkeypatch.setattr("weasel.cli.run.run_command", run_command)
     project_run(project, "pretrain", overrides={**OWN, **TINY})
     measured = srsly.read_json(project / "metrics" / "perplexity.json")["files"]
     assert list(measured) == ["dev.txt"]

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from unittest.mock import Mock
 
@@ -21,8 +20,8 @@ from spacy_elmo.weights import read_weights
 
 from helpers import forked
 from helpers.models import weights_of as arrays_of
-from helpers.project_scripts import VOCAB, call, command, environment
-from scripts.experiments import run_trial, trials
+from helpers.project_scripts import VOCAB, app, call, environment
+from scripts.experiments import run_plan, run_trial, trials
 from scripts.experiments.run_plan import leave_out
 from scripts.experiments.run_trial import Places
 from scripts.experiments.runs import read_runs
@@ -351,20 +350,7 @@ def test_the_share_is_what_is_read(corpus):
     assert places == sorted(places)
 
 
-def start(name, *args, **changed):
-    """A script in a process group of its own, so that all of it can be stopped."""
-    return subprocess.Popen(
-        command(name, *args),
-        env=environment(**changed),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        # Not ignored, as it is where the tests themselves run in the background.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
+@forked.forks
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
     options = ("--corpus", corpus, "--runs", tmp_path / "runs", "--max-steps", 0, "--patience", 0)
@@ -394,24 +380,33 @@ if "scripts.experiments.run_trial" in sys.orig_argv and "input" not in sys.orig_
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
-def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_training):
+@forked.forks
+def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, monkeypatch):
     """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""
+    short = {"max_steps": 2, "max_minutes": 1.0, "patience": 0, "eval_frequency": 2}
+    monkeypatch.setitem(run_plan.LIMITS, "quick", short)
     options = ("--plan", "quick", "--experiment", "srl", "--jobs", 2, "--model", tiny_weights)
     folders = ("--corpus", corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
     (tmp_path / "sitecustomize.py").write_text(WAITING)
     path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
-    process = start("experiments.run_plan", *options, *folders, PYTHONPATH=path)
+
+    def run():
+        os.environ["PYTHONPATH"] = path
+        app("experiments.run_plan")([str(one) for one in (*options, *folders)])
+
+    process, printed = forked.start(run)
     try:
         while not read_runs(tmp_path / "runs"):
             time.sleep(0.1)
-            assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 130
+            assert process.exitcode is None
+        process.terminate()
+        process.join()
+        assert process.exitcode == 130
         with pytest.raises(ProcessLookupError):  # nothing is left of its group
             os.killpg(process.pid, 0)
     finally:
         process.kill()
+        printed.close()
     names = {trial.name for trial in trials.quick_plan() if trial.experiment == "srl"}
     done = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert [run.variant for run in done.values()] == ["input"]
