@@ -1,6 +1,8 @@
 """What the tests share: tiny models on disk, and the corpora beside the checkout."""
 
+import gc
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -9,15 +11,18 @@ from pathlib import Path
 # and for the tests' own processes.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import numpy as np
 import pytest
 import spacy
+import torch
 
 from spacy_elmo.weights import download
 
-from helpers import kinds, reference
+from helpers import kinds, reference, tokenizers
 from helpers.file_server import FileServer
 from helpers.models import TINY_OPTIONS, write_tiny
 
+tokenizers.leave_out_special_cases()
 SEED = 0
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
@@ -40,6 +45,11 @@ def pytest_collection_modifyitems(items):
         kinds.mark(item)
 
 
+def pytest_collection_finish():
+    """Spare each garbage collection, and each fork, the million objects of the libraries."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def no_process_without_a_mark(request):
     """What starts a process has the mark, which `make check` leaves out."""
@@ -60,13 +70,23 @@ def no_cache_of_the_user(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def seeded():
     """Every test draws the same numbers, whatever ran before it."""
-    spacy.util.fix_random_seed(SEED)
+    fix_random_seed()
+
+
+def fix_random_seed():
+    """As spaCy does. PyTorch keeps the stack of each call for when a GPU is there, for 1 ms."""
+    if torch.cuda.is_available():
+        spacy.util.fix_random_seed(SEED)
+        return
+    random.seed(SEED)
+    np.random.seed(SEED)
+    torch.default_generator.manual_seed(SEED)
 
 
 def pytest_fixture_setup(fixturedef):
     """Seed what several tests share, which is made before `seeded` is asked for."""
     if fixturedef.scope != "function":
-        spacy.util.fix_random_seed(SEED)
+        fix_random_seed()
 
 
 @pytest.fixture(scope="session")

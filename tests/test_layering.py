@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -37,14 +38,17 @@ ARROWS = {
 MODULES = {file.relative_to(PACKAGE).with_suffix("").parts for file in PACKAGE.rglob("*.py")}
 
 
+@cache
 def tree_of(module):
     return ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
 
 
+@cache
 def imports(module):
     """What a module imports, anywhere in it: names in parts, the number of the line, and
     whether importing the module imports it at once."""
-    tree = tree_of(module)
+    tree, found = tree_of(module), []
+    at_once = set(tree.body)
     for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
@@ -53,15 +57,18 @@ def imports(module):
             above = ["spacy_elmo", *module[: -node.level]] if node.level else []
             origin = [*above, *(node.module.split(".") if node.module else [])]
             names = [[*origin, alias.name] for alias in node.names]
-        yield from ((name, node.lineno, node in tree.body) for name in names)
+        found += [(name, node.lineno, node in at_once) for name in names]
+    return found
 
 
-# Where, of which module, the names, and whether at once.
-IMPORTS = [
-    (f"{'/'.join(module)}.py, line {line}: imports {'.'.join(name)}", module, name, at_once)
-    for module in sorted(MODULES)
-    for name, line, at_once in imports(module)
-]
+@cache
+def all_imports():
+    """Where, of which module, the names, and whether at once."""
+    return [
+        (f"{'/'.join(module)}.py, line {line}: imports {'.'.join(name)}", module, name, at_once)
+        for module in sorted(MODULES)
+        for name, line, at_once in imports(module)
+    ]
 
 
 def targets(module):
@@ -106,7 +113,7 @@ def test_what_stands_without_spacy(room):
     """The model needs PyTorch alone, and reading files no spaCy, which pipelines are."""
     found = [
         where
-        for where, module, name, at_once in IMPORTS
+        for where, module, name, at_once in all_imports()
         if module[0] == room and name[0] in ("spacy", "thinc") and (at_once or room != "weights")
     ]
     assert not found, "\n".join(found)
@@ -114,7 +121,7 @@ def test_what_stands_without_spacy(room):
 
 def test_who_imports_pytorch():
     """Serving needs none: only what trains imports it at once, the rest within functions."""
-    found = {module for _, module, name, at_once in IMPORTS if name[0] == "torch" and at_once}
+    found = {module for _, module, name, at_once in all_imports() if name[0] == "torch" and at_once}
     trains = {("language_model", "model"), ("language_model", "processes")}
     others = {
         module for module in found - trains if module[0] not in ("bilm", "pretraining", "tasks")
@@ -126,7 +133,7 @@ def test_frozen_weights_import_nothing_else():
     """Themselves, files, numpy, pydantic and the standard library."""
     found = [
         where
-        for where, module, name, at_once in IMPORTS
+        for where, module, name, at_once in all_imports()
         if module[0] == "frozen"
         and at_once
         and name[:2] not in (["spacy_elmo", "frozen"], ["spacy_elmo", "files"])

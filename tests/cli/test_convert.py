@@ -8,7 +8,8 @@ import torch
 
 from spacy_elmo.weights import read_weights, safetensors_file
 
-from helpers.commands import run_python, shown_by
+from helpers.commands import shown_by
+from helpers.forked import run_forked
 from helpers.golden import MANYLANGS
 from helpers.models import tiny_bilm
 
@@ -72,7 +73,7 @@ def test_full_disk(tmp_path, source, name):
     size = max(path.stat().st_size for path in (target, *target.glob("*.pkl")))
     limits = (100, size // 2, size - 100, 2 * size)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    printed = run_python("-c", LIMITED, source, target, *options, "-", *limits)
+    printed = run_forked("-c", LIMITED, source, target, *options, "-", *limits)
     *failed, done = map(json.loads, printed.splitlines())
     for status, output in failed:
         assert status == 1

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from helpers.commands import run_python
+from helpers.forked import run_forked
 from helpers.prepared import random_text
 from helpers.written_vectors import FORMATS, read
 
@@ -35,7 +35,7 @@ def test_full_disk(folder, tiny_weights):
     (folder / "text.txt").write_text(random_text(300), "utf8")
     settings = {"model": str(tiny_weights), "inputs": "text.txt", "layers": "all"}
     given = json.dumps({**settings, "batch_tokens": 400})
-    lines = run_python("-c", SCRIPT, given, *FORMATS, cwd=folder).splitlines()
+    lines = run_forked("-c", SCRIPT, given, *FORMATS, cwd=folder).splitlines()
     assert len(lines) == 3 * len(FORMATS)
     for i, format in enumerate(FORMATS):
         for line, has_shards in zip(lines[3 * i :], (False, True)):

@@ -11,7 +11,13 @@ import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export.sharding import embed_corpus
 
-from helpers.killed import in_child, killed_at_each_step, left_in, stopped_at_each_step
+from helpers.killed import (
+    in_child,
+    killed_at_each_step,
+    left_at_each_step,
+    left_in,
+    stopped_at_each_step,
+)
 from helpers.prepared import content
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
@@ -20,10 +26,6 @@ ALONE, KILLED = Path("alone"), Path("killed")
 
 def bytes_of(path):
     return content(path) if path.is_dir() else path.read_bytes()
-
-
-def remove(path):
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @pytest.fixture
@@ -52,12 +54,11 @@ def embed(model, folder):
 def test_embed(embed, folder, format):
     in_child(lambda: embed(ALONE, format=format))
     expected = bytes_of(ALONE)
-    for step in killed_at_each_step(lambda: embed(format=format)):
+    for step in left_at_each_step(lambda: embed(format=format), folder):
         assert not KILLED.exists() or bytes_of(KILLED) == expected
-        in_child(lambda: embed(format=format, resume=True))
+        embed(format=format, resume=True)
         assert bytes_of(KILLED) == expected, step
         assert len(left_in(folder)) == 3, step
-        remove(KILLED)
     assert step > 20
     assert bytes_of(KILLED) == expected
 
@@ -76,18 +77,13 @@ def test_embed_over_an_earlier_output(embed, folder, format):
     in_child(lambda: embed(Path("earlier"), format=format, layers="average"))
     expected, earlier = bytes_of(ALONE), bytes_of(Path("earlier"))
 
-    def begin():
-        (shutil.copytree if format == "spacy" else shutil.copy)("earlier", KILLED)
-
-    begin()
-    for step in killed_at_each_step(lambda: embed(format=format, force=True)):
+    (shutil.copytree if format == "spacy" else shutil.copy)("earlier", KILLED)
+    for step in left_at_each_step(lambda: embed(format=format, force=True), folder):
         moved = Path("killed.part/previous/killed")
         assert bytes_of(KILLED if KILLED.exists() else moved) in (earlier, expected), step
-        in_child(lambda: embed(format=format, force=True, resume=True))
+        embed(format=format, force=True, resume=True)
         assert bytes_of(KILLED) == expected, step
         assert len(left_in(folder)) == 4, step
-        remove(KILLED)
-        begin()
     assert bytes_of(KILLED) == expected
 
 
@@ -108,14 +104,13 @@ KINDS = [{"format": "parquet"}, {"format": "spacy"}, {"url": True}]
 
 
 @pytest.mark.parametrize("settings", KINDS)
-def test_shards(shard, settings):
+def test_shards(shard, folder, settings):
     in_child(lambda: shard(ALONE, **settings))
     expected = content(ALONE)
     assert len(list(ALONE.glob("part-*"))) == 2
-    for step in killed_at_each_step(lambda: shard(**settings)):
-        in_child(lambda: shard(**settings))
+    for step in left_at_each_step(lambda: shard(**settings), folder):
+        shard(**settings)
         assert content(KILLED) == expected, step
-        shutil.rmtree(KILLED)
     assert step > 15
     assert content(KILLED) == expected
 

@@ -1,6 +1,7 @@
 """What a run finds that goes on with another, and what it refuses."""
 
 import gzip
+import multiprocessing
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import lock
 
+from helpers.forked import HAS_FORKS
 from helpers.prepared import content, random_text
 from helpers.written_vectors import SENTENCES, read
 
@@ -300,6 +302,9 @@ def test_workers(folder, embed, monkeypatch):
     monkeypatch.setattr(planning, "SHARD_SIZE", 200)
     embed(batch_tokens=50)
     expected = (folder / "out.npz").read_bytes()
+    if HAS_FORKS:  # test_sharding.py has workers that import PyTorch again
+        fork = multiprocessing.get_context("fork")
+        monkeypatch.setattr(multiprocessing, "get_context", lambda method: fork)
     embed(batch_tokens=50, workers=2, force=True)
     assert (folder / "out.npz").read_bytes() == expected
 

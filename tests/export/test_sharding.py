@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ from spacy_elmo.export.places import InputPiece, RemoteFolder
 from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_corpus
 
+from helpers.forked import HAS_FORKS
 from helpers.prepared import content, random_text
 from helpers.written_vectors import CONLLU, TEXT
 
@@ -343,6 +345,9 @@ def test_local_workers(shard, monkeypatch):
     shard(workers=2)
     assert content(Path("out")) == content(Path("one"))
     with monkeypatch.context() as patched:
+        if HAS_FORKS:  # new processes would import PyTorch again
+            fork = multiprocessing.get_context("fork")
+            patched.setattr(multiprocessing, "get_context", lambda method: fork)
         patched.setattr(sharding, "_make_shard", killed_at_third)
         with pytest.raises(ChildProcessError, match="a worker process was killed"):
             shard(output="two", workers=2)
@@ -351,11 +356,14 @@ def test_local_workers(shard, monkeypatch):
     assert content(Path("two")) == content(Path("one"))
 
 
+make_shard = sharding._make_shard
+
+
 def killed_at_third(job, folder, plan, settings, name, *rest):
     """In a worker process: as if there were no memory left."""
     if name.startswith("part-00002"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return sharding._make_shard(job, folder, plan, settings, name, *rest)
+    return make_shard(job, folder, plan, settings, name, *rest)
 
 
 @pytest.fixture

@@ -3,10 +3,15 @@
 A child process counts its steps: files that are opened for writing, renamed or deleted, folders
 that are made or deleted, `fsync`, and commits of SQLite. Before step n it kills itself. So every
 state that a kill can leave behind is met, each time the same ones. Killing at random moments met
-some of them, took longer, and failed on busy machines."""
+some of them, took longer, and failed on busy machines.
+
+`left_at_each_step` gives the same states with one child in place of a child for each step: the
+files are copied while the child stands still. It takes less than half the time. It cannot show
+what becomes of locks and memory, so some tests still kill at each step."""
 
 import gc
 import os
+import shutil
 import signal
 import sqlite3
 import sys
@@ -17,13 +22,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TextIO
+from typing import Optional, TextIO
 
 from spacy_elmo.files.unfinished import is_temporary
 
 DELETING = {"os.remove", "os.rmdir"}
 CHANGING = {"os.rename", "os.link", "os.symlink", "os.truncate"}
 WRITING = os.O_WRONLY | os.O_RDWR
+EACH = -1  # in place of the number of a step
 
 
 def in_child(run: Callable[[], object]) -> None:
@@ -52,6 +58,65 @@ def killed_at_each_step(run: Callable[[], object]) -> Iterator[int]:
             return
         assert status == -signal.SIGKILL, status
         yield step
+
+
+def left_at_each_step(run: Callable[[], object], folder: Path) -> Iterator[int]:
+    """Call a function once, in a new process, then give the folder each state that a kill of the
+    process would have left in it. A state like the one before is not given again: after `fsync`,
+    say. At the end the folder is as the function left it.
+
+    run (Callable[[], object]): The function. It changes nothing outside the folder.
+    folder (Path): The folder.
+    YIELDS (int): The step, from 1, before which the folder was like this.
+    RAISES (AssertionError): The function raised an error.
+    """
+    with tempfile.TemporaryDirectory() as kept:
+        steps, before = [], None
+        with child(run, EACH, signal.SIGSTOP) as process:
+            try:
+                for step in count(1):
+                    status = os.waitpid(process, os.WUNTRACED)[1]
+                    if not os.WIFSTOPPED(status):
+                        break
+                    content = _content(folder)
+                    if content != before:
+                        steps.append(step)
+                        _copy(folder, Path(kept, str(step)))
+                    before = content
+                    os.kill(process, signal.SIGCONT)
+            except BaseException:
+                os.kill(process, signal.SIGKILL)
+                _wait(process)
+                raise
+        assert status == 0, status
+        _copy(folder, Path(kept, "end"))
+        for step in steps:
+            _replace(folder, Path(kept, str(step)))
+            yield step
+        _replace(folder, Path(kept, "end"))
+
+
+def _content(folder: Path) -> dict[Path, Optional[bytes]]:
+    """Return the files in a folder and in those below it, with None for a folder."""
+    return {path: None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
+
+
+def _copy(folder: Path, target: Path) -> None:
+    """Copy a folder. Two names of one file stay names of one file."""
+    copies: dict[int, str] = {}
+
+    def copy(source: str, path: str) -> None:
+        first = copies.setdefault(os.stat(source).st_ino, path)
+        shutil.copy2(source, path) if first == path else os.link(first, path)
+
+    shutil.copytree(folder, target, copy_function=copy, dirs_exist_ok=True)
+
+
+def _replace(folder: Path, state: Path) -> None:
+    """Give a folder the files of another one. The folder itself stays: a test works in it."""
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    _copy(state, folder)
 
 
 def stopped_at_each_step(run: Callable[[], object]) -> Iterator[int]:
@@ -131,13 +196,13 @@ def _forget_threads() -> None:
 
 
 def _signal_at(step: int, number: int) -> None:
-    """Send a signal to this process before a step; it cannot be taken back."""
+    """Send a signal to this process before a step, or each; it cannot be taken back."""
     n_steps = 0
 
     def count_step() -> None:
         nonlocal n_steps
         n_steps += 1
-        if n_steps == step:
+        if step in (n_steps, EACH):
             os.kill(os.getpid(), number)
 
     def on_event(event: str, arguments: tuple) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -27,22 +28,42 @@ def mark(item: pytest.Function) -> None:
             item.add_marker(kind)
 
 
-def names_used(item: pytest.Function) -> set[str]:
+def names_used(item: pytest.Function) -> frozenset[str]:
     """Collect the names in the code of a test, its fixtures, and what they call in `tests`."""
     fixtures = item._fixtureinfo.name2fixturedefs.values()
-    waiting = [item.function, *(definitions[-1].func for definitions in fixtures)]
+    return _names_used(item.function, *(definitions[-1].func for definitions in fixtures))
+
+
+@cache  # The cases of a test have the same code.
+def _names_used(*functions: Callable) -> frozenset[str]:
+    waiting = list(functions)
     names: set[str] = set()
     seen = set()
     while waiting:
-        function = inspect.unwrap(waiting.pop())
-        code = getattr(function, "__code__", None)
-        if code in seen or code is None or not Path(code.co_filename).is_relative_to(TESTS):
+        function = waiting.pop()
+        if function in seen:
             continue
-        seen.add(code)
-        found = set(names_in(code))
+        seen.add(function)
+        found, more = _look_at(function)
         names |= found
-        waiting += called(found, function.__globals__)
-    return names
+        waiting += more
+    return frozenset(names)
+
+
+@cache
+def _look_at(function: Callable) -> tuple[frozenset[str], list[Callable]]:
+    """Return the names in a function of `tests`, and the functions that it may call."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None or not _is_ours(code.co_filename):
+        return frozenset(), []
+    names = frozenset(names_in(code))
+    return names, called(names, function.__globals__)
+
+
+@cache
+def _is_ours(path: str) -> bool:
+    return Path(path).is_relative_to(TESTS)
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -53,7 +74,7 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
-def called(names: set[str], space: dict[str, Any]) -> list[Callable]:
+def called(names: frozenset[str], space: dict[str, Any]) -> list[Callable]:
     """Return the functions among the names, and those of modules and classes among them."""
     found = [space[name] for name in names if name in space]
     homes = [vars(home) for home in found if isinstance(home, ModuleType | type)]

@@ -1,6 +1,7 @@
 """Small models and corpora that the tests share."""
 
 import copy
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -137,8 +138,16 @@ def make_bilm(options: dict[str, Any], datasets: dict[str, np.ndarray]) -> Froze
 
 
 def tiny_bilm(seed: int = 0, **changes: Any) -> FrozenBiLM:
-    options = tiny_options(**changes)
-    return make_bilm(options, reference.random_datasets(options, seed))
+    """A model with random weights. It is written and read once; each call returns a copy."""
+    key = (seed, repr(changes))
+    if key not in _pickled:
+        options = tiny_options(**changes)
+        bilm = make_bilm(options, reference.random_datasets(options, seed))
+        _pickled[key] = pickle.dumps(bilm)
+    return pickle.loads(_pickled[key])
+
+
+_pickled: dict[tuple[int, str], bytes] = {}
 
 
 def tiny_module(seed: int = 0, **changes: Any) -> BiLM:

@@ -32,11 +32,15 @@ def run(name, *args, fails=False):
     return check(done.returncode, done.stdout + done.stderr, fails)
 
 
-def call(name, *args, fails=False):
-    """As `run`, in this process, which takes less time."""
+def app(name):
     app = typer.Typer()
     app.command()(importlib.import_module(f"scripts.{name}").main)
-    done = CliRunner().invoke(app, [str(arg) for arg in args])
+    return app
+
+
+def call(name, *args, fails=False):
+    """As `run`, in this process, which takes less time."""
+    done = CliRunner().invoke(app(name), [str(arg) for arg in args])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return check(done.exit_code, done.output, fails)
 

@@ -1,42 +1,29 @@
 """Two processes over gloo, as `torchrun` starts them, do what one does."""
 
+import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
+import threading
+from datetime import timedelta
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from torch.distributed import TCPStore
 
+from spacy_elmo.language_model import processes as module
 from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
+from helpers import forked
 from helpers.commands import run_python
+from helpers.forked import forks
 from helpers.prepared import content
 from helpers.runs import ENVIRONMENT, metrics, run_config, run_settings, write_texts
 from helpers.trainers import assert_like_one
 
-# What each process does; `observe` is the one process's, too.
-SCRIPT = """
-import sys
-from pathlib import Path
-import torch
-from spacy_elmo.language_model.processes import Processes
-
-sys.path.insert(0, {here!r})
-from test_distributed import observe
-
-processes = Processes.join()
-try:
-    found = [observe(Path(folder), processes, variants) for folder, variants in {jobs!r}]
-    torch.save(found, Path({folder!r}) / f"{{processes.rank}}.pt")
-finally:
-    processes.leave()
-"""
 VARIANTS = [
     {"softmax": "sampled"},
     {"softmax": "sampled", "accumulate_gradient": 2, "directions": "different"},
@@ -78,34 +65,46 @@ def observe_one(folder, train, dev, processes, variant):
     return {**found, "weights": weights, "state": trainer.state_dict()["hidden"]}
 
 
+def observe_and_save(folder, jobs):
+    """What each process does; `observe` is the one process's, too."""
+    processes = Processes.join()
+    try:
+        found = [observe(texts, processes, variants) for texts, variants in jobs]
+        torch.save(found, folder / f"{processes.rank}.pt")
+    finally:
+        processes.leave()
+
+
 def on_two_processes(folder, jobs):
     """What `observe` found in each, for each folder of texts with variants."""
-    here = str(Path(__file__).parent)
-    run_two(SCRIPT.format(here=here, folder=str(folder), jobs=jobs))
+    run_two(observe_and_save, folder, jobs)
     return zip(*(torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)))
 
 
-def run_two(script, statuses=(0, 0)):
-    """Run a script in two processes; they are killed where they wait for each other for ever.
-    What they print as errors. They meet at a store of this process, as at that of `torchrun`,
-    which listens before its port is given to anybody."""
+def run_two(work, *arguments, statuses=(0, 0)):
+    """Call a function in two processes; they are killed where they wait for each other for ever.
+    What they print. They meet at a store of this process, as at that of `torchrun`, which listens
+    before its port is given to anybody. They are forks, which need not import PyTorch and spaCy
+    again: `test_run_on_two_processes` has new processes."""
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
     shared["TORCHELASTIC_USE_AGENT_STORE"] = "True"
-    started, found = [], []
-    for rank in "01":
-        environment = {**ENVIRONMENT, **shared, "RANK": rank, "LOCAL_RANK": rank}
-        command, how = [sys.executable, "-c", script], {"stderr": subprocess.PIPE, "text": True}
-        started.append(subprocess.Popen(command, env=environment, **how))
+
+    def begin(rank):
+        os.environ.update(**shared, RANK=rank, LOCAL_RANK=rank)
+        work(*arguments)
+
+    started, found = [forked.start(begin, rank) for rank in "01"], []
     try:
-        for process, status in zip(started, statuses):
-            _, errors = process.communicate()
-            assert process.returncode == status, errors
-            found.append(errors)
+        for (process, printed), status in zip(started, statuses):
+            found.append(printed.read().decode())
+            process.join()
+            assert process.exitcode == status, found
     finally:
-        for process in started:
+        for process, printed in started:
             process.kill()
-            process.wait()
+            process.join()
+            printed.close()
     return found
 
 
@@ -126,7 +125,7 @@ def texts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found_by_two(texts, tmp_path_factory):
     """What each of two processes found in each folder."""
-    usual, uneven = map(str, texts)
+    usual, uneven = texts
     jobs = [(usual, VARIANTS), (uneven, ADAPTIVE), (usual, UNLIKE)]
     return list(on_two_processes(tmp_path_factory.mktemp("found"), jobs))
 
@@ -137,6 +136,7 @@ def assert_near(found, expected, tolerance):
         assert (ours - theirs).norm() <= tolerance * theirs.norm() + 1e-9
 
 
+@forks
 def test_two_processes_compute_what_one_does(texts, found_by_two):
     both = found_by_two[0]
     alone = observe(texts[0], Processes(), VARIANTS)
@@ -162,6 +162,7 @@ def test_two_processes_compute_what_one_does(texts, found_by_two):
             assert mean == pytest.approx(one["losses"][step], rel=1e-4)
 
 
+@forks
 def test_cluster_that_only_one_process_meets(texts, found_by_two):
     """The tail of the adaptive softmax gets no gradient in the first."""
     (alone,) = observe(texts[1], Processes(), ADAPTIVE)
@@ -169,6 +170,7 @@ def test_cluster_that_only_one_process_meets(texts, found_by_two):
         assert_near(two["gradients"][0], alone["gradients"][0], 1e-5)
 
 
+@forks
 def test_processors_of_two_kinds_keep_one_model(found_by_two):
     (first,), (second,) = found_by_two[2]
     assert first["losses"] == second["losses"]
@@ -202,53 +204,41 @@ def test_run_on_two_processes(tmp_path):
         assert_like_one(tmp_path / name, tmp_path / "one", ("perplexity", "sampled_loss"))
 
 
-RESTARTED = """
-import os
-from pathlib import Path
-from spacy_elmo.pretraining.run import pretrain
-from helpers.runs import run_settings
-
-if os.environ["RANK"] == "1":
-    os.environ["TORCHELASTIC_RESTART_COUNT"] = "1"
-folder = Path({folder!r})
-settings = run_settings(folder, max_steps=4, eval_frequency=2)
-pretrain(settings, folder / "out", overwrite=True)
-"""
+def restarted(folder):
+    if os.environ["RANK"] == "1":
+        os.environ["TORCHELASTIC_RESTART_COUNT"] = "1"
+    pretrain(run_settings(folder, max_steps=4, eval_frequency=2), folder / "out", overwrite=True)
 
 
+@forks
 def test_restarted_after_the_other_machine_failed(tmp_path):
     """`torchrun` counts restarts on the machine of the process that failed; the first process,
     on another, must not begin anew."""
     write_texts(tmp_path)
     pretrain(run_settings(tmp_path, max_steps=2, eval_frequency=2), tmp_path / "out")
-    run_two(RESTARTED.format(folder=str(tmp_path)))
+    run_two(restarted, tmp_path)
     assert [row["step"] for row in metrics(tmp_path / "out")] == [2, 4]
 
 
-# The patience is short only when both are there, however long that took.
-SILENT = """
-import os, sys, threading
-from datetime import timedelta
-import torch.distributed as dist
-from spacy_elmo.language_model import processes as module
-
-processes = module.Processes.join()
-assert dist.group.WORLD._get_backend(module.CPU).options._timeout == module.STEP_PATIENCE
-dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), dist.group.WORLD)
-processes.wait()
-if processes.rank == 1:
-    threading.Event().wait()
-try:
-    with processes.together():
-        processes.sum([1.0])
-except ConnectionError as error:
-    print(error, file=sys.stderr)
-    os._exit(3)
-"""
+def silent():
+    """The patience is short only when both are there, however long that took."""
+    processes = Processes.join()
+    assert dist.group.WORLD._get_backend(module.CPU).options._timeout == module.STEP_PATIENCE
+    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), dist.group.WORLD)
+    processes.wait()
+    if processes.rank == 1:
+        threading.Event().wait()
+    try:
+        with processes.together():
+            processes.sum([1.0])
+    except ConnectionError as error:
+        print(error)
+        os._exit(3)
 
 
+@forks
 def test_a_process_that_never_answers(tmp_path):
     """As one whose machine was switched off: its connection stays open."""
-    (errors,) = run_two(SILENT, statuses=(3,))
+    (errors,) = run_two(silent, statuses=(3,))
     assert "another process of the run ended" in errors
     assert "`resume=True`" in errors

@@ -2,12 +2,14 @@
 
 import random
 import shutil
+import sys
 
 import pytest
 import srsly
 from thinc.api import Config
 from weasel.cli.run import project_run
 
+from helpers.forked import run_forked
 from helpers.project_scripts import PROJECT, call
 
 WORDS = ("bank", "river", "money", "boat", "sees", "takes", "under", "over", "near")
@@ -36,7 +38,12 @@ OWN = {"vars.lm_train": "my_text/", "vars.lm_dev": "dev.txt", "vars.lm_format": 
 TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
 
 
-def test_the_workflow_on_text_of_ones_own(project):
+def test_the_workflow_on_text_of_ones_own(project, monkeypatch):
+    def run_command(command, **settings):
+        assert command[0] == sys.executable
+        run_forked(*command[1:])
+
+    monkeypatch.setattr("weasel.cli.run.run_command", run_command)
     project_run(project, "pretrain", overrides={**OWN, **TINY})
     measured = srsly.read_json(project / "metrics" / "perplexity.json")["files"]
     assert list(measured) == ["dev.txt"]

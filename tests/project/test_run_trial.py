@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from unittest.mock import Mock
 
@@ -19,9 +18,10 @@ from spacy_elmo.tasks.coref.clusters import write_clusters
 from spacy_elmo.tasks.srl.frames import write_frames
 from spacy_elmo.weights import read_weights
 
+from helpers import forked
 from helpers.models import weights_of as arrays_of
-from helpers.project_scripts import VOCAB, call, command, environment
-from scripts.experiments import run_trial, trials
+from helpers.project_scripts import VOCAB, app, call, environment
+from scripts.experiments import run_plan, run_trial, trials
 from scripts.experiments.run_plan import leave_out
 from scripts.experiments.run_trial import Places
 from scripts.experiments.runs import read_runs
@@ -228,9 +228,9 @@ def test_other_data_or_language_model_is_another_trial(try_it, no_training, corp
 
 
 def test_it_ends_in_time(try_it):
-    options = ("--max-steps", 0, "--patience", 0, "--eval-frequency", 3, "--max-minutes", 0.02)
+    options = ("--max-steps", 0, "--patience", 0, "--eval-frequency", 3, "--max-minutes", 0.005)
     result = try_it("ner", "wnut17", "tok2vec", *options)
-    assert 1.2 <= result["seconds"] < 30.0
+    assert 0.3 <= result["seconds"] < 30.0
 
 
 def test_what_a_trial_begins_with(try_it, no_training, corpus, tiny_weights, tmp_path):
@@ -242,7 +242,7 @@ def test_what_a_trial_begins_with(try_it, no_training, corpus, tiny_weights, tmp
     shutil.copytree(tiny_weights.parent, tmp_path / "models" / "domain" / "model-best")
     text = tmp_path / "text.txt"
     text.write_text("The bank lent money .\n" * 20)
-    call("experiments.pretrain_tok2vec", text, tmp_path / "tok2vec", "--minutes", 0.02)
+    call("experiments.pretrain_tok2vec", text, tmp_path / "tok2vec", "--minutes", 0.001)
     made = {
         ("ner", "static"): ("--vectors", tmp_path / "vectors"),
         ("two_hours", "pretrained"): ("--tok2vec", tmp_path / "tok2vec" / "model0.bin"),
@@ -350,33 +350,24 @@ def test_the_share_is_what_is_read(corpus):
     assert places == sorted(places)
 
 
-def start(name, *args, **changed):
-    """A script in a process group of its own, so that all of it can be stopped."""
-    return subprocess.Popen(
-        command(name, *args),
-        env=environment(**changed),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        # Not ignored, as it is where the tests themselves run in the background.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
+@forked.forks
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
     options = ("--corpus", corpus, "--runs", tmp_path / "runs", "--max-steps", 0, "--patience", 0)
-    process = start("experiments.run_trial", "ner", "wnut17", "tok2vec", *options)
+    script = ["-m", "scripts.experiments.run_trial", "ner", "wnut17", "tok2vec"]
+    process, printed = forked.start(forked.run_program, [*script, *map(str, options)], tmp_path)
     try:
-        printed = b""
-        while b"best=" not in printed:  # an evaluation is over
-            printed += process.stdout.read1(1000)
-            assert process.poll() is None, printed
-        process.send_signal(how)
-        assert process.wait() != 0
+        found = b""
+        while b"best=" not in found:  # an evaluation is over
+            part = printed.read1(1000)
+            assert part, found
+            found += part
+        os.kill(process.pid, how)
+        process.join()
+        assert process.exitcode != 0
     finally:
         process.kill()
+        printed.close()
     assert not (tmp_path / "runs").exists()
 
 
@@ -389,31 +380,40 @@ if "scripts.experiments.run_trial" in sys.orig_argv and "input" not in sys.orig_
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals and process groups of POSIX")
-def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, no_training):
+@forked.forks
+def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, monkeypatch):
     """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""
-    options = ("--plan", "quick", "--experiment", "tuning", "--jobs", 2, "--model", tiny_weights)
+    short = {"max_steps": 2, "max_minutes": 1.0, "patience": 0, "eval_frequency": 2}
+    monkeypatch.setitem(run_plan.LIMITS, "quick", short)
+    options = ("--plan", "quick", "--experiment", "srl", "--jobs", 2, "--model", tiny_weights)
     folders = ("--corpus", corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
     (tmp_path / "sitecustomize.py").write_text(WAITING)
     path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
-    process = start("experiments.run_plan", *options, *folders, PYTHONPATH=path)
+
+    def run():
+        os.environ["PYTHONPATH"] = path
+        app("experiments.run_plan")([str(one) for one in (*options, *folders)])
+
+    process, printed = forked.start(run)
     try:
         while not read_runs(tmp_path / "runs"):
             time.sleep(0.1)
-            assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 130
+            assert process.exitcode is None
+        process.terminate()
+        process.join()
+        assert process.exitcode == 130
         with pytest.raises(ProcessLookupError):  # nothing is left of its group
             os.killpg(process.pid, 0)
     finally:
         process.kill()
-    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "tuning"}
+        printed.close()
+    names = {trial.name for trial in trials.quick_plan() if trial.experiment == "srl"}
     done = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert [run.variant for run in done.values()] == ["input"]
     printed = call("experiments.run_plan", *options, *folders)
-    assert "3 trials done" in printed
+    assert "2 trials done" in printed
     found = {run.name: run for run in read_runs(tmp_path / "runs")}
-    assert set(found) == names and len(names) == 3
+    assert set(found) == names and len(names) == 2
     assert done.items() <= found.items()
 
 

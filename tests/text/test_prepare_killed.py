@@ -1,13 +1,12 @@
 """Killed at each step and called again: the same corpus as of a call that was left alone."""
 
 import os
-import shutil
 
 import pytest
 
 from spacy_elmo.text.prepare import is_prepared, prepare
 
-from helpers.killed import in_child, killed_at_each_step
+from helpers.killed import in_child, killed_at_each_step, left_at_each_step
 from helpers.prepared import content, random_text
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
@@ -34,13 +33,12 @@ def whole(run, tmp_path):
 
 
 def test_corpus(run, whole, tmp_path):
-    for step in killed_at_each_step(run):
+    for step in left_at_each_step(run, tmp_path):
         assert (
             not is_prepared(tmp_path / "out") or whole.items() <= content(tmp_path / "out").items()
         )
-        in_child(run)
+        run()
         assert content(tmp_path / "out") == whole, step
-        shutil.rmtree(tmp_path / "out")
     assert step > 30
     assert content(tmp_path / "out") == whole
 
@@ -53,9 +51,8 @@ def test_corpus_killed_again_and_again(run, whole, tmp_path):
 
 def test_share(run, whole, tmp_path):
     """The others, and the last call, do what it has not done."""
-    for step in killed_at_each_step(lambda: run(worker="1/2")):
-        in_child(lambda: run(worker="2/2"))
-        in_child(run)
+    for step in left_at_each_step(lambda: run(worker="1/2"), tmp_path):
+        run(worker="2/2")
+        run()
         assert content(tmp_path / "out") == whole, step
-        shutil.rmtree(tmp_path / "out")
     assert step > 5

@@ -1,0 +1,84 @@
+"""Programs in a forked process. It has imported PyTorch and spaCy already, which takes a new
+process seconds. What a program imports, how it begins and what memory it takes can only be seen
+in a new process: `commands.run_python`."""
+
+import multiprocessing
+import os
+import runpy
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+import torch
+
+from helpers.commands import run_python
+
+# Elsewhere a fork is not safe, as on macOS, or there is none.
+HAS_FORKS = sys.platform == "linux"
+forks = pytest.mark.skipif(not HAS_FORKS, reason="forks")
+
+
+def start(
+    run: Callable[..., object], *arguments: object, errors: int | None = None
+) -> tuple[BaseProcess, BinaryIO]:
+    """Call a function in a forked process, with a process group of its own.
+
+    errors (Optional[int]): Where it prints errors, in place of where it prints the rest.
+    RETURNS (Tuple[BaseProcess, BinaryIO]): The process, and what it prints.
+    """
+    reading, writing = os.pipe()
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=_begin, args=(writing, errors, run, *arguments))
+    process.start()
+    os.close(writing)
+    return process, os.fdopen(reading, "rb")
+
+
+def run_forked(*arguments: object, cwd: Path | None = None) -> str:
+    """RETURNS (str): What `python ARGUMENTS`, `-m MODULE` or `-c CODE` first, prints in a forked
+    process. Where forks are not safe it is a new process."""
+    if not HAS_FORKS:
+        return run_python(*arguments, cwd=cwd)
+    with tempfile.TemporaryFile() as errors:
+        process, printed = start(
+            run_program, list(map(str, arguments)), cwd, errors=errors.fileno()
+        )
+        with printed:
+            found = printed.read().decode()
+        process.join()
+        errors.seek(0)
+        assert process.exitcode == 0, found + errors.read().decode()
+    return found
+
+
+def run_program(arguments: list[str], cwd: Path | None = None) -> None:
+    """Run a module or code as `python` does, with its own copy of the project's scripts."""
+    option, program, *rest = arguments
+    os.chdir(cwd or os.curdir)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "scripts"]:
+        del sys.modules[name]
+    sys.path.insert(0, os.getcwd())
+    sys.argv = [option, *rest]
+    if option == "-c":
+        exec(program, {"__name__": "__main__"})
+    else:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+
+
+def _begin(
+    writing: int, errors: int | None, run: Callable[..., object], *arguments: object
+) -> None:
+    os.setsid()
+    # Not ignored, as it is where the tests themselves run in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    torch.set_num_threads(1)  # The threads of the parent are not here.
+    os.dup2(writing, 1)
+    os.dup2(writing if errors is None else errors, 2)
+    sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf8")
+    sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf8")
+    run(*arguments)

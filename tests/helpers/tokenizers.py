@@ -1,0 +1,29 @@
+"""English and German with few special cases of their tokenizers. spaCy has 1,347 for English, most
+of them contractions such as "shouldn't've" and emoticons, and makes them for each pipeline, twice
+if it is read from disk: most of the time of a test with a small pipeline. Our code knows none of
+them. Abbreviations and the contractions in the texts of the tests stay. New processes that tests
+start have all of them."""
+
+from spacy.lang.de import German
+from spacy.lang.en import English
+
+CONTRACTIONS = {
+    *("don't", "Don't", "isn't", "can't", "Can't", "didn't", "cannot", "gonna", "dont"),
+    *("he's", "He's", "she's", "She's", "it's", "It's", "that's", "That's", "there's", "There's"),
+    *("what's", "What's", "who's", "Who's", "let's", "Let's", "id", "Id", "Wed"),
+}
+
+
+def leave_out_special_cases() -> None:
+    """Pipelines that are made from now on have few special cases."""
+    for language in (English, German):
+        defaults = language.Defaults
+        defaults.tokenizer_exceptions = {
+            text: tokens
+            for text, tokens in defaults.tokenizer_exceptions.items()
+            if text in CONTRACTIONS or text.isspace() or _is_abbreviation(text)
+        }
+
+
+def _is_abbreviation(text: str) -> bool:
+    return text.endswith(".") and text.replace(".", "").isalpha()
