@@ -177,6 +177,37 @@ def test_perplexity_of_models_that_are_compared():
     ]
 
 
+def test_perplexity_where_runs_have_two_versions_of_the_model():
+    def run(experiment, data, variant, perplexity):
+        model = {"perplexity": perplexity}
+        scores = {"ents_f": 0.5}
+        return Run(
+            experiment=experiment, data=data, variant=variant, seed=0, scores=scores, model=model
+        )
+
+    runs = [
+        run(experiment, data, variant, perplexity)
+        for experiment, data, perplexity in (("ner", "wnut17", 44.8), ("ner", "uner_ewt", 49.3))
+        for variant in ("tok2vec", "input")
+    ]
+    for one in runs[::2]:
+        one.model = {}
+    assert gain_table(runs).splitlines()[2:4] == [
+        "| WNUT17 | entity F | 50.0 | 50.0 | +0.0 | 0.0 % | 1 | 44.8 |",
+        "| UNER EWT | entity F | 50.0 | 50.0 | +0.0 | 0.0 % | 1 | 49.3 |",
+    ]
+    assert table_of(runs).splitlines()[2:4] == [
+        "| WNUT17 | without ELMo | - | 50.0 | 1 |",
+        "| WNUT17 | ELMo at the input | 44.8 | 50.0 | 1 |",
+    ]
+    assert "perplexity" not in gain_table(runs[:2]) + table_of(runs[:2])
+    others = [
+        run("historical", "europeana_lft", name, number)
+        for name, number in (("de_historical", 43.6), ("en_small", 44.8))
+    ]
+    assert "perplexity" not in table_of(others)
+
+
 PAGE = (
     "a\n<!-- results:ner -->\nold\n<!-- /results:ner -->\n"
     "b\n<!-- results:mix -->kept<!-- /results:mix -->"

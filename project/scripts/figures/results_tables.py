@@ -19,7 +19,7 @@ from wasabi import msg
 from spacy_elmo.files import atomic_write
 
 from ..experiments.runs import Experiment, Run
-from ..experiments.trials import ROBUSTNESS
+from ..experiments.trials import LANGUAGE_MODELS, NAMED_MODELS, ROBUSTNESS
 from .results import (
     COMPARED,
     SCORES,
@@ -73,7 +73,7 @@ def _by_score(runs: list[Run]) -> str:
     """Return a table with one row per variant and one column per score."""
     fields = _fields(runs, "data", "task", "variant")
     scores = shown_scores(runs)
-    shows_perplexity = runs[0].experiment in BY_MODEL
+    shows_perplexity = runs[0].experiment in BY_MODEL or _has_several_models(runs)
     rows = [
         [
             *names,
@@ -93,6 +93,12 @@ def _perplexity(runs: list[Run]) -> str:
     """Format the perplexity of the runs' language model; "-" if it is unknown."""
     found = runs[0].model.get("perplexity")
     return f"{found:.1f}" if found else "-"
+
+
+def _has_several_models(runs: Iterable[Run]) -> bool:
+    """Return whether the runs used different versions of the language model of `--model`."""
+    own = (*LANGUAGE_MODELS, *NAMED_MODELS)
+    return len({_perplexity([run]) for run in runs if run.variant not in own} - {"-"}) > 1
 
 
 def _by_field(runs: list[Run], field: str) -> str:
@@ -116,8 +122,7 @@ def gain_table(runs: list[Run]) -> str:
 
     The columns are the main score without and with ELMo, the difference, and the error reduction.
     """
-    rows = [[found.name, *_gain(found)] for found in compared(runs)]
-    return _gain_table(["data"], rows)
+    return _gain_table(["data"], [([found.name], found) for found in compared(runs)])
 
 
 def six_tasks_table(runs: list[Run]) -> Optional[str]:
@@ -125,12 +130,12 @@ def six_tasks_table(runs: list[Run]) -> Optional[str]:
     order = list(PAPER_TASKS)
     tried = [found for found in compared(runs) if found.experiment in order]
     tried.sort(key=lambda found: order.index(found.experiment))
-    rows = [[*PAPER_TASKS[found.experiment], spoken(found.data), *_gain(found)] for found in tried]
+    rows = [([*PAPER_TASKS[found.experiment], spoken(found.data)], found) for found in tried]
     return _gain_table(["task", "model", "data"], rows) if rows else None
 
 
 def _gain(found: Compared) -> list[str]:
-    """Return the cells of a row of `_gain_table`, without the row's names."""
+    """Return the cells of a row of `_gain_table`, without the row's names and perplexity."""
     score = shown_scores(found.pair[0])[0]
     without, elmo = (summarize(runs, score) for runs in found.pair)
     gain = elmo.mean - without.mean
@@ -139,8 +144,13 @@ def _gain(found: Compared) -> list[str]:
     return [SCORES[score], *cells, _seeds(found.pair)]
 
 
-def _gain_table(left: list[str], rows: list[list[str]]) -> str:
+def _gain_table(left: list[str], tried: list[tuple[list[str], Compared]]) -> str:
+    rows = [[*names, *_gain(found)] for names, found in tried]
     right = [*map(spoken, COMPARED), "gain", "error reduction", "seeds"]
+    if _has_several_models(run for _, found in tried for run in found.pair[1]):
+        right.append("perplexity")
+        for row, (_, found) in zip(rows, tried):
+            row.append(_perplexity(found.pair[1]))
     table = _table([*left, "score"], right, rows)
     return f"{table}\n\nScores in percent; mean and standard deviation over the seeds."
 
