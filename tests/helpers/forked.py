@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-import torch
 
 from helpers.commands import run_python
+from helpers.killed import forget_threads
 
 # Elsewhere a fork is not safe, as on macOS, or there is none.
 HAS_FORKS = sys.platform == "linux"
@@ -76,7 +76,7 @@ def _begin(
     os.setsid()
     # Not ignored, as it is where the tests themselves run in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    torch.set_num_threads(1)  # The threads of the parent are not here.
+    forget_threads()
     os.dup2(writing, 1)
     os.dup2(writing if errors is None else errors, 2)
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf8")

@@ -174,7 +174,7 @@ def _run(run: Callable[[], object], step: int, number: int, error: TextIO) -> No
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         gc.disable()  # A collection would copy most of the parent's memory.
-        _forget_threads()
+        forget_threads()
         if step:
             _signal_at(step, number)
         run()
@@ -185,7 +185,7 @@ def _run(run: Callable[[], object], step: int, number: int, error: TextIO) -> No
         os._exit(0)
 
 
-def _forget_threads() -> None:
+def forget_threads() -> None:
     """Take locks that nobody else can hold, and use no thread of the parent's."""
     from tqdm import tqdm
 
