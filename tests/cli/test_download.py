@@ -60,7 +60,7 @@ def test_list(server, monkeypatch):
     for model in NAMED.values():
         size = f"{model.size / 1e6:.0f} MB " if model.size else ""
         assert f"{model.name} {model.lang} {model.format} {size}{model.licence}" in rows
-    assert "original en allennlp 374 MB no restriction" in rows
+    assert "original en allennlp 374 MB AllenNLP states no restriction" in rows
     assert "en_small en safetensors 16 MB package en_small-ATTRIBUTION.md" in rows
     run("tiny")
     assert "tiny en allennlp 0 MB yes CC0-1.0" in run("--list")
