@@ -7,7 +7,7 @@ and are joined at the end.
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -244,7 +244,9 @@ class _Run:
                     raise ValueError(
                         f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
                     )
-                settings |= asdict(counts)
+                settings |= {"entries": counts.entries, "tokens": counts.tokens}
+                if counts.vectors != counts.tokens:
+                    settings["vectors"] = counts.vectors
                 _join(job, part, shards, settings)
                 check_room(output, job.format, force)  # Another process may have written it.
                 part.publish()
