@@ -144,11 +144,12 @@ def left_in(folder: Path) -> list[str]:
     """RETURNS (List[str]): The names in a folder. A temporary folder without its marker, which a
     kill before the marker was written leaves, does not count: by its name alone it is not known as
     ours, and stays."""
-    return sorted(
-        path.name
-        for path in folder.iterdir()
-        if not (is_temporary(path.name) and not any(path.iterdir()))
-    )
+    return sorted(path.name for path in folder.iterdir() if not is_unmarked(path))
+
+
+def is_unmarked(path: Path) -> bool:
+    """RETURNS (bool): Whether it is a temporary folder without its marker."""
+    return is_temporary(path.name) and not any(path.iterdir())
 
 
 @contextmanager
