@@ -40,6 +40,7 @@ def test_page(page, folder):
     run_page(page)
 
 
+@pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if SLOW.search(page.read_text("utf8"))], ids=lambda p: p.name
