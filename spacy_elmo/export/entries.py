@@ -85,6 +85,18 @@ class EntryCounts:
     tokens: int = 0
     vectors: int = field(default=0, compare=False)
 
+    def describe(self) -> dict[str, int]:
+        """Return the counts for the settings in an output: `vectors` only if not all tokens."""
+        numbers = {"entries": self.entries, "tokens": self.tokens}
+        return numbers if self.vectors == self.tokens else {**numbers, "vectors": self.vectors}
+
+    @classmethod
+    def pop_from(cls, settings: dict[str, Any]) -> "Optional[EntryCounts]":
+        """Remove the counts from the settings in an output. Return them; None if one is missing."""
+        entries, tokens = settings.pop("entries", None), settings.pop("tokens", None)
+        numbers = (entries, tokens, settings.pop("vectors", tokens))
+        return cls(*numbers) if all(type(number) is int for number in numbers) else None
+
     def count(self, entries: Iterable[TextEntry]) -> Iterator[TextEntry]:
         """Yield entries unchanged, and add them to these counts.
 

@@ -58,8 +58,7 @@ def _map(
     ray: Any, function: Callable[..., Any], tasks: Sequence[tuple[Any, tuple]], n_gpus: float
 ) -> Iterator[tuple[Any, Any]]:
     # max_calls=0: a process keeps its model for the next task, also on a GPU.
-    options = {"num_cpus": 1, "num_gpus": n_gpus, "max_retries": RETRIES, "max_calls": 0}
-    call = ray.remote(**options)(_call)
+    call = ray.remote(num_cpus=1, num_gpus=n_gpus, max_retries=RETRIES, max_calls=0)(_call)
     labels = {call.remote(function, arguments): label for label, arguments in tasks}
     try:
         while labels:

@@ -216,11 +216,10 @@ class _Run:
         settings = _settings_of_file(job, sources)
         if resume and output.exists():
             found = OUTPUTS[job.format].read_settings(output)
-            entries, tokens = found.pop("entries", None), found.pop("tokens", None)
-            vectors = found.pop("vectors", tokens)
-            if found == settings and all(type(n) is int for n in (entries, tokens, vectors)):
+            written = EntryCounts.pop_from(found)
+            if written is not None and found == settings:
                 part.delete()
-                return EntryCounts(entries, tokens, vectors)
+                return written
             check_room(output, job.format, force)
         has_shards, begin_again = False, force and not resume
         if not begin_again:
@@ -244,10 +243,7 @@ class _Run:
                     raise ValueError(
                         f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
                     )
-                settings |= {"entries": counts.entries, "tokens": counts.tokens}
-                if counts.vectors != counts.tokens:
-                    settings["vectors"] = counts.vectors
-                _join(job, part, shards, settings)
+                _join(job, part, shards, settings | counts.describe())
                 check_room(output, job.format, force)  # Another process may have written it.
                 part.publish()
         except BlockingIOError:  # Another process uses the folder.
