@@ -1,6 +1,7 @@
 """A server of one folder of bytes on this machine, which fails on demand."""
 
 import contextlib
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,16 +13,16 @@ class FileServer:
 
     `script` says what happens to the requests to come, one after another: a dict with
     `status`, `headers` (None takes one away), `cut` (so many bytes, then the connection
-    closes), `stall` (so many bytes, then nothing), `pause` (seconds before each 1,000
-    bytes), `ignore_range`, `repeat` (so many times the content, in chunks, its length not
-    said). What the script says nothing of is served as it should be.
+    closes), `stall` (so many bytes; the client then reads the end of the stream, but the
+    connection stays open), `pause` (seconds before each 1,000 bytes), `ignore_range`, `repeat`
+    (so many times the content, in chunks, its length not said). What the script says nothing
+    of is served as it should be.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.script: list[dict[str, Any]] = []
         self.requests: list[tuple[str, dict[str, str]]] = []
-        self.stalled = threading.Event()  # a reply has stopped before its end
         self.released = threading.Event()
         server = self
 
@@ -85,7 +86,7 @@ class FileServer:
             handler.wfile.write(some[start : start + 1000])
             handler.wfile.flush()
         if "stall" in act:
-            self.stalled.set()
+            handler.connection.shutdown(socket.SHUT_WR)
             self.released.wait()
         handler.close_connection = len(some) < len(body) or "cut" in act
 
