@@ -20,7 +20,7 @@ import spacy
 from .. import __version__
 from ..embedding.embed import by_tokens, embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
-from ..frozen.cache import TokenVectorCache
+from ..frozen.encoder import TokenVectorCache
 from ..frozen.model import FrozenBiLM
 from ..layers.fitting import precision_of
 from ..pipeline.elmo import Elmo

@@ -214,7 +214,7 @@ class BiLMShim(Shim):
             return
         torch = import_torch("Fine-tuning the language model")
 
-        from ..bilm.finite import is_finite
+        from ..bilm.model import is_finite
 
         factor = self.settings.learn_rate_factor
         with torch.no_grad():

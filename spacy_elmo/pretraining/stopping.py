@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 from torch import Tensor
 
-from ..bilm.finite import is_finite
+from ..bilm.model import is_finite
 from .config import TrainingSettings
 
 # If a run diverges, a lower value of one of these settings may help.

@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from ..bilm.lstm import BiLMState
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
-from ..bilm.state import BiLMState
 from ..language_model.model import Contexts, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes

@@ -10,8 +10,7 @@ import srsly
 
 from ..files import atomic_folder
 from ..files.errors import named_errors
-from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened
-from ..frozen.gates import swapped_gates
+from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened, swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_object
