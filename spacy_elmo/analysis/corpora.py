@@ -11,7 +11,7 @@ from thinc.types import Floats3d
 
 from ..embedding.embed import by_tokens
 from ..files import check_regular, progress_bar, user_path
-from ..files.docbin import read_docbin
+from ..files.inputs import read_docbin
 from ..pipeline.elmo import Elmo
 from ..text.reading import find_files, read_sentences
 from ..text.size import estimate_tokens

@@ -12,8 +12,8 @@ from spacy.training import Example
 from spacy.util import dot_to_object, registry
 
 from ..files import atomic_write, check_regular
-from ..files.docbin import BROKEN
 from ..files.errors import named_errors
+from ..files.inputs import BROKEN
 from ..files.terminal import msg
 from .errors import check_new
 from .options import CODE, FORCE, GPU_ID, PIPELINE, READER

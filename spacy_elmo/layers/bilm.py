@@ -20,7 +20,7 @@ from thinc.api import Model, Optimizer, Shim, chain, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 
 from ..embedding.embed import embed_words
-from ..embedding.features import Piece
+from ..embedding.features import Piece, kept_layers
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 from ..files import user_path
@@ -29,7 +29,6 @@ from ..frozen.model import FrozenBiLM
 from ..frozen.threads import limit_threads_after_fork
 from ..weights.state_dict_file import import_torch
 from .fitting import AnyBiLM, check_bilm, differences, fitting, frozen, precision_of
-from .kept import kept_layers
 
 if TYPE_CHECKING:
     from torch import Tensor
