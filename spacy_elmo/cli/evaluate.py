@@ -16,8 +16,7 @@ from ..files.errors import named_errors
 from ..files.inputs import BROKEN
 from ..files.terminal import msg
 from .errors import check_new
-from .options import CODE, FORCE, GPU_ID, PIPELINE, READER
-from .pipelines import load_pipeline
+from .options import CODE, FORCE, GPU_ID, PIPELINE, READER, load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
 TOKEN_SCORES = "token_"

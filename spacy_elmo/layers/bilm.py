@@ -155,7 +155,7 @@ class BiLMShim(Shim):
                 f"config=spacy_elmo.pretrained(PATH), which sets weights and sizes."
             )
         if self.settings.align is not None:
-            from ..weights.alignment import read_alignment
+            from ..weights.readers import read_alignment
 
             matrix = read_alignment(user_path(self.settings.align), bilm.config.width)
             bilm = frozen(bilm).replace(alignment=matrix)

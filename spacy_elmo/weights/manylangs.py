@@ -15,8 +15,7 @@ from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_object
 from .attribution import LICENSES_FILE
-from .bundle import ModelBundle
-from .format import Format
+from .bundle import Format, ModelBundle
 from .layout import (
     Arrays,
     Entry,
