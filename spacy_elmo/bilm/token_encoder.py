@@ -248,10 +248,8 @@ class ConvolutionMaximum(torch.autograd.Function):
         columns = positions.long()
         for of_tap in d_table:
             of_tap.scatter_add_(0, index.gather(1, columns), grad)
-            columns += 1
-            columns.clamp_(
-                max=index.shape[1] - 1
-            )  # Do not move past the last tap: the index could be out of range.
+            # After the last tap, the index could be out of range.
+            columns.add_(1).clamp_(max=index.shape[1] - 1)
         d_characters = d_weight = None
         if ctx.needs_input_grad[0]:
             d_characters = torch.matmul(d_table, taps.transpose(1, 2)).sum(dim=0)

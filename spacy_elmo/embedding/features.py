@@ -228,14 +228,13 @@ def kept_layers(
     cache.use_model(model)
     carry = shim.settings.initial_state == "carry"
     pieces = [cut_doc(doc, cut, model, carry=carry) for doc, cut in zip(docs, segments)]
+    each = [(doc, one) for doc, cut in zip(docs, pieces) for one in cut]
     shapes = {
         one.key: (config.n_layers + 1, one.kept.stop - one.kept.start, config.width)
-        for cut in pieces
-        for one in cut
+        for _, one in each
     }
     found = zip(shapes, cache.get(list(shapes), list(shapes.values())))
     known = {key: layers for key, layers in found if layers is not None}
-    each = [(doc, one) for doc, cut in zip(docs, pieces) for one in cut]
     # Pieces with the same key have the same layers, so compute only one of them.
     missing = {one.key: (doc, one) for doc, one in each if one.key not in known}
     if missing:
