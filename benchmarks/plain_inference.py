@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spacy_elmo.bilm.lstm import FORGET_BIAS, ProjectedLSTM
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.characters import character_ids
+from spacy_elmo.frozen.indexers import character_ids
 from spacy_elmo.frozen.vocabulary import SENTENCE_END, SENTENCE_START
 
 

@@ -27,8 +27,8 @@ import torch
 from torch import Tensor
 
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.kernel import resolve_precision
 from spacy_elmo.frozen.model import FrozenBiLM
-from spacy_elmo.frozen.precision import resolve_precision
 from spacy_elmo.weights import read_weights
 
 ROOT = Path(__file__).resolve().parents[1]

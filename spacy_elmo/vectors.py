@@ -5,9 +5,9 @@ It also contains the hooks for vectors and similarity: Docs that were pickled wi
 refer to `spacy_elmo.vectors`.
 """
 
-from .embedding.doc_layers import get_layers
 from .embedding.vectors import (
     doc_vector,
+    get_layers,
     has_vector,
     keep_vectors,
     restore_vectors,

@@ -9,8 +9,7 @@ from spacy.tokens import Doc
 
 from ..embedding.vectors import mix_layers
 from ..pipeline.load import elmo_pipe
-from .corpora import sentence_doc, with_layers
-from .sample import unit_vectors
+from .corpora import sentence_doc, unit_vectors, with_layers
 
 
 class Neighbor(NamedTuple):

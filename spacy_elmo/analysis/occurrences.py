@@ -12,8 +12,7 @@ from thinc.types import Floats3d
 
 from ..files import progress_bar
 from ..pipeline.elmo import Elmo
-from .corpora import with_layers
-from .sample import parse_task
+from .corpora import parse_task, with_layers
 
 
 class Occurrence(NamedTuple):

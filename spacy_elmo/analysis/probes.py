@@ -14,7 +14,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
-from .sample import (
+from .corpora import (
     Sample,
     check_inputs,
     describe_input,

@@ -12,9 +12,15 @@ from thinc.types import Floats2d, Floats3d
 
 from ..files import progress_bar, user_path
 from ..pipeline.load import elmo_pipe
-from .corpora import sentence_doc, with_layers
+from .corpora import (
+    check_inputs,
+    describe_input,
+    select_input,
+    sentence_doc,
+    unit_vectors,
+    with_layers,
+)
 from .probes import SAME, ProbeReport, Row, positions_by_word
-from .sample import check_inputs, describe_input, select_input, unit_vectors
 from .sense_corpus import FirstSenses, LabeledWord, Sentence, read_sense_corpus
 
 ALL = "all"

@@ -11,8 +11,8 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
+from .lstm import BiLMState
 from .model import BiLM, stacked
-from .state import BiLMState
 
 
 class RecordedStacks(nn.Module):

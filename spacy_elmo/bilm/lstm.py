@@ -1,12 +1,15 @@
-"""Clipped LSTM with projection."""
+"""LSTM layer with clips and projection, its highway connection, and the state of all LSTMs."""
 
-from typing import Optional
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Optional, Union
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..frozen.config import BiLMConfig
-from ..frozen.gates import FORGET_BIAS, swapped_gates
+from ..frozen.config import FORGET_BIAS, BiLMConfig, swapped_gates
+from .precision import linear
 from .sequence import ProjectedLSTMSequence, SequenceOptions
 
 
@@ -122,3 +125,77 @@ def fused_lstm(
     )
     outputs, hidden, cell = (result.to(inputs.dtype) for result in results)
     return outputs, hidden.squeeze(0), cell.squeeze(0)
+
+
+class HighwayConnection(nn.Module):
+    """Highway connection (Srivastava et al. 2015) from an LSTM layer's input x to its output h.
+
+    It has a transform gate r and a carry gate 1 - r:
+
+        r = sigmoid(W_r x + b_r),    y = r * h + (1 - r) * x
+
+    Like a residual connection, it works outside of the LSTM's recurrence. The highway of He et al.
+    2017 is different: it is inside the recurrence, and its gate also reads the previous state.
+
+    width (int): Size of input and output, P.
+    """
+
+    def __init__(self, *, width: int):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+        nn.init.xavier_uniform_(self.gate.weight)
+        nn.init.zeros_(self.gate.bias)
+
+    def forward(
+        self, outputs: Tensor, inputs: Tensor, product_dtype: Optional[torch.dtype] = None
+    ) -> Tensor:
+        """Mix the outputs and inputs of a layer with the gate.
+
+        outputs (Tensor): Outputs of the LSTM layer, h. *Shape:* `(n, P)`
+        inputs (Tensor): Inputs of the LSTM layer, x. *Shape:* `(n, P)`
+        product_dtype (Optional[torch.dtype]): Type of the matrix product. Default: the type of the
+            weights.
+        RETURNS (Tensor): *Shape:* `(n, P)`
+        """
+        gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
+        return torch.lerp(inputs, outputs, gate)
+
+
+@dataclass(frozen=True)
+class BiLMState:
+    """Hidden and cell states of all LSTMs, one row per sequence. Direction 0 is forward.
+
+    hidden (Tensor): *Shape:* `(n_directions, L, n_sequences, P)`
+    cell (Tensor): *Shape:* `(n_directions, L, n_sequences, D)`
+    """
+
+    hidden: Tensor
+    cell: Tensor
+
+    def __len__(self) -> int:
+        return self.hidden.shape[2]
+
+    def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
+        """Return the states of some sequences, in the order of `index`.
+
+        index (Union[Tensor, numpy.ndarray, Sequence[int]]): Indices of the sequences. An index may
+            occur more than once.
+        RETURNS (BiLMState): A copy of their states.
+        """
+        index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
+        return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))
+
+    def detach(self) -> "BiLMState":
+        """Return the same values, detached from autograd."""
+        return BiLMState(self.hidden.detach(), self.cell.detach())
+
+    @classmethod
+    def concatenate(cls, states: Sequence["BiLMState"]) -> "BiLMState":
+        """Join several states to one state that has the rows of all, in order."""
+        return cls(
+            torch.cat([state.hidden for state in states], dim=2),
+            torch.cat([state.cell for state in states], dim=2),
+        )
+
+
+State = Union[None, Literal["warm"], BiLMState]

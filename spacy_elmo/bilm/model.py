@@ -1,5 +1,6 @@
 """BiLM of Peters et al. 2018: a token encoder and two stacks of LSTMs."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Optional, cast
 
@@ -15,12 +16,9 @@ from ..frozen.model import FrozenBiLM, not_finite
 from ..frozen.packing import lay_out, mirrored, windows, without_ends
 from ..frozen.recurrence import initial_state
 from ..frozen.vocabulary import Vocabularies
-from .connection import HighwayConnection
-from .finite import is_finite
-from .lstm import ProjectedLSTM
+from .lstm import BiLMState, HighwayConnection, ProjectedLSTM, State
 from .meta_device import on_meta_device
 from .precision import resolve_precision
-from .state import BiLMState, State
 from .token_encoder import TokenEncoder
 
 # Packed items per window without a gradient. This limits the memory.
@@ -332,3 +330,10 @@ def thaw(frozen: FrozenBiLM) -> BiLM:
     bilm.load_state_dict(copies, assign=True)
     bilm.provenance, bilm.precision = frozen.provenance, frozen.precision
     return bilm.eval()
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Return whether a tensor has neither NaN nor infinity."""
+    # Check the sum first, because it needs one pass and no memory. It may overflow, so check all
+    # values if the sum is not finite.
+    return math.isfinite(float(tensor.detach().sum())) or bool(tensor.isfinite().all())

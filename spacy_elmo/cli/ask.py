@@ -10,7 +10,7 @@ from ..files import check_regular
 from ..files.terminal import echo, msg
 from ..tasks.texts import ANSWER, make_pair, read_halves
 from ..tasks.texts.qa import QuestionAnswerer
-from .pipelines import load_pipeline
+from .options import load_pipeline
 
 AROUND = 8  # Number of tokens to show on each side of an answer.
 

@@ -54,7 +54,7 @@ def convert_cli(
     from ..frozen.config import count_parameters
     from ..weights.archives import read_object
     from ..weights.convert import convert
-    from .pipelines import read_word_vectors
+    from .options import read_word_vectors
 
     options["keep_softmax"] = options.pop("softmax")
     if provenance is not None:

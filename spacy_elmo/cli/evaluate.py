@@ -12,12 +12,11 @@ from spacy.training import Example
 from spacy.util import dot_to_object, registry
 
 from ..files import atomic_write, check_regular
-from ..files.docbin import BROKEN
 from ..files.errors import named_errors
+from ..files.inputs import BROKEN
 from ..files.terminal import msg
 from .errors import check_new
-from .options import CODE, FORCE, GPU_ID, PIPELINE, READER
-from .pipelines import load_pipeline
+from .options import CODE, FORCE, GPU_ID, PIPELINE, READER, load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
 TOKEN_SCORES = "token_"

@@ -8,8 +8,7 @@ import srsly
 from ..files.terminal import msg
 from ..pipeline.mixes import learned_mixes
 from .errors import check_new
-from .options import AS_JSON, FORCE, HTML, PIPELINE
-from .pipelines import load_pipeline
+from .options import AS_JSON, FORCE, HTML, PIPELINE, load_pipeline
 
 
 def mix_cli(

@@ -39,14 +39,12 @@ def pretrain_cli(
     On several machines, or processes without GPUs: torchrun --nproc-per-node 2 -m spacy elmo
     pretrain ...
     """
-    from ..pretraining.run import pretrain
+    from ..pretraining.run import choose_gpus, launch, pretrain
 
     config = read_config(config_path, _overrides(ctx))
     if gpus == "-1":  # Like spaCy's --gpu-id.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     elif gpus is not None:
-        from ..pretraining.launch import choose_gpus, launch
-
         chosen = choose_gpus(gpus)
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
         flags = [*["--resume"] * resume, *["--overwrite"] * overwrite]

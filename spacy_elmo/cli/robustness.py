@@ -10,8 +10,7 @@ from spacy.cli._util import import_code, setup_gpu
 from ..files.terminal import msg
 from .errors import check_new
 from .evaluate import main_scores, read_gold_examples
-from .options import AS_JSON, CODE, FORCE, GPU_ID, HTML, PIPELINE, READER
-from .pipelines import load_pipeline
+from .options import AS_JSON, CODE, FORCE, GPU_ID, HTML, PIPELINE, READER, load_pipeline
 
 
 def robustness_cli(

@@ -22,8 +22,7 @@ def sample_cli(
 
     Example: python -m spacy elmo sample pretraining/model-best --start "The bank"
     """
-    from ..language_model.frozen import read_language_model
-    from ..language_model.sampling import sample_sentences
+    from ..language_model.frozen import read_language_model, sample_sentences
 
     sentences = sample_sentences(
         read_language_model(model),

@@ -52,8 +52,8 @@ def senses_cli(
     from ..pipeline.load import language_of, read_pipeline
     from ..pipeline.mixes import learned_mixes
     from ..viewer.page import write_page
-    from ..viewer.projection import check_projection
     from ..viewer.sections import make_heat, make_senses, mix_section
+    from ..viewer.senses import check_projection
 
     check_new(output, force=force)
     texts = corpus or []

@@ -10,8 +10,8 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc, DocBin
 
 from ..embedding.segmenters import Segmenter
-from ..files.docbin import BROKEN
 from ..files.errors import named_errors
+from ..files.inputs import BROKEN
 from ..pipeline.elmo import Elmo
 from .entries import TextEntry
 from .places import InputPiece

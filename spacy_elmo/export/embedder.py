@@ -20,7 +20,7 @@ import spacy
 from .. import __version__
 from ..embedding.embed import by_tokens, embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
-from ..frozen.cache import TokenVectorCache
+from ..frozen.encoder import TokenVectorCache
 from ..frozen.model import FrozenBiLM
 from ..layers.fitting import precision_of
 from ..pipeline.elmo import Elmo
@@ -28,8 +28,7 @@ from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
 from ..weights import language_of_weights
 from .doc_reader import DocReader
 from .entries import Embedded, TextEntry
-from .layers import VECTOR, Choose, choose_layers
-from .selection import SpanSelector
+from .selection import VECTOR, Choose, SpanSelector, choose_layers
 
 DTYPES = "float32", "float16", "int8"
 PLACE = "start", "end", "label"  # Columns of a selected span.

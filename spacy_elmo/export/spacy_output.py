@@ -13,11 +13,10 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from srsly.msgpack import Packer
 
-from ..embedding import doc_layers  # noqa: F401  (it defines doc._.elmo)
 from ..embedding.embed import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from ..files import user_path
-from ..files.docbin import read_docbin
+from ..files.inputs import read_docbin
 from .entries import Embedded, WriteOptions, read_json
 
 SUFFIXES = (".spacy", "")

@@ -11,8 +11,8 @@ from .atomic import (
     put_on_disk,
     replace_folder,
 )
-from .checksum import checksum
 from .errors import by_its_name, full_disk
+from .inputs import checksum
 from .opened import OpenedFile
 from .paths import check_regular, followed, is_stream, user_path
 from .terminal import progress_bar

@@ -1,8 +1,13 @@
-"""Files at URLs, read with `fsspec`."""
+"""Files at URLs: read with `fsspec`, or described for a download."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import BinaryIO, cast
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import BinaryIO, Optional, cast
+from urllib.parse import urlsplit
+
+LARGEST_WHOLE = 1 << 28  # Maximum bytes of a file that is read at once, such as a manifest.
 
 
 def is_url(given: object) -> bool:
@@ -35,9 +40,6 @@ def named_access(source: str, done: str) -> Iterator[None]:
         raise ValueError(
             f"{source} cannot be {done}: {str(error) or type(error).__name__}"
         ) from error
-
-
-LARGEST_WHOLE = 1 << 28  # Maximum bytes of a file that is read at once, such as a manifest.
 
 
 class RemoteFile:
@@ -102,3 +104,30 @@ class RemoteFile:
             )
         with reading(self.url):
             return bytes(self._file_system.cat_file(self._path))
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """File on a server: its URLs, size and checksum.
+
+    url (str): The URL.
+    size (Optional[int]): Size in bytes, if known.
+    md5 (Optional[str]): MD5 checksum, if published.
+    other_urls (Tuple[str, ...]): More URLs to try, with other file names.
+    """
+
+    url: str
+    size: Optional[int] = None
+    md5: Optional[str] = None
+    other_urls: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """File name of the first URL."""
+        return self.names[0]
+
+    @property
+    def names(self) -> list[str]:
+        """File name of each URL, in the same order."""
+        urls = (self.url, *self.other_urls)
+        return [PurePosixPath(urlsplit(url).path).name for url in urls]

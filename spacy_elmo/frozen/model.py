@@ -23,14 +23,12 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from .cache import TokenVectorCache
 from .config import BiLMConfig, check_precision, parameter_shapes
-from .encoder import FrozenEncoder
+from .encoder import FrozenEncoder, TokenVectorCache
 from .indexers import make_indexer
-from .kernel import Kernel, find_kernel
+from .kernel import Kernel, find_kernel, resolve_precision
 from .memory import Arrays, Weights, return_freed_memory
 from .packing import lay_out, without_ends
-from .precision import resolve_precision
 from .recurrence import FrozenStacks, FrozenState, State, initial_state
 from .vocabulary import Vocabularies
 

@@ -21,9 +21,8 @@ from typing import Any, Literal, Union
 
 import numpy as np
 
-from .config import BiLMConfig, parameter_shapes
+from .config import FORGET_BIAS, BiLMConfig, parameter_shapes
 from .encoder import stored_type
-from .gates import FORGET_BIAS
 from .kernel import Kernel
 from .kernel.numpy_kernel import LSTMWeights, sigmoid
 from .memory import Arrays

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..bilm.graph import RecordedStacks
+from ..bilm.lstm import BiLMState
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax, freeze
-from ..bilm.state import BiLMState
 from ..frozen.vocabulary import Vocabulary
 from ..weights.bundle import ModelBundle
 from ..weights.pipeline_folder import PipelineFolder

@@ -20,7 +20,7 @@ from thinc.api import Model, Optimizer, Shim, chain, torch2xp, xp2torch
 from thinc.types import Floats2d, Floats3d
 
 from ..embedding.embed import embed_words
-from ..embedding.features import Piece
+from ..embedding.features import Piece, kept_layers
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 from ..files import user_path
@@ -29,7 +29,6 @@ from ..frozen.model import FrozenBiLM
 from ..frozen.threads import limit_threads_after_fork
 from ..weights.state_dict_file import import_torch
 from .fitting import AnyBiLM, check_bilm, differences, fitting, frozen, precision_of
-from .kept import kept_layers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -156,7 +155,7 @@ class BiLMShim(Shim):
                 f"config=spacy_elmo.pretrained(PATH), which sets weights and sizes."
             )
         if self.settings.align is not None:
-            from ..weights.alignment import read_alignment
+            from ..weights.readers import read_alignment
 
             matrix = read_alignment(user_path(self.settings.align), bilm.config.width)
             bilm = frozen(bilm).replace(alignment=matrix)
@@ -214,7 +213,7 @@ class BiLMShim(Shim):
             return
         torch = import_torch("Fine-tuning the language model")
 
-        from ..bilm.finite import is_finite
+        from ..bilm.model import is_finite
 
         factor = self.settings.learn_rate_factor
         with torch.no_grad():

@@ -12,8 +12,8 @@ from thinc.api import get_torch_default_device
 from ..embedding.embed import AnyBiLM
 from ..embedding.settings import ElmoSettings
 from ..frozen.config import BiLMConfig
+from ..frozen.kernel import resolve_precision
 from ..frozen.model import FrozenBiLM
-from ..frozen.precision import resolve_precision
 from ..weights.state_dict_file import import_torch
 
 

@@ -15,11 +15,11 @@ from spacy import util
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.training.initialize import init_nlp
 from thinc.api import Model
+from thinc.layers.residual import init
 
 from ..embedding.settings import ElmoSettings
 from ..layers.bilm import BiLMModel, BiLMShim, get_shim
 from ..layers.listener import ElmoListener
-from ..layers.residual import infer_residual_widths
 
 
 class _Existing(WeakKeyDictionary):
@@ -214,3 +214,20 @@ class Listening:
             "set_vectors = false.",
             *(self.name, component_name, self.name, self.name, component_name),
         )
+
+
+def infer_residual_widths(model: Model) -> None:
+    """Make residual layers without a width take the width of their input at initialization.
+
+    Thinc would use the width of the component's output, which is wrong in `spacy.EntityLinker.v2`.
+
+    model (Model): The component's model.
+    """
+    for node in model.walk():
+        if node.name.startswith("residual(") and node.has_dim("nO") is None:
+            node.init = init_as_wide_as_input
+
+
+def init_as_wide_as_input(model: Model, X: Any = None, Y: Any = None) -> None:
+    """Initialize a residual layer with the width of its input X instead of its target Y."""
+    init(model, X=X, Y=X)

@@ -18,9 +18,8 @@ from typing import Any, Optional
 import torch
 from torch import Tensor, nn
 
-from ..bilm.char_cnn import CharacterCNN, Highway
-from ..bilm.connection import HighwayConnection
-from ..bilm.lstm import ProjectedLSTM
+from ..bilm.lstm import HighwayConnection, ProjectedLSTM
+from ..bilm.token_encoder import CharacterCNN, Highway
 
 MOMENTUM = 0.95
 N_ITERATIONS = 5

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Optional
 
-from ..files.lines import MAX_LINE
+from ..files.inputs import MAX_LINE
 
 BLOCK = 1 << 20  # Bytes that are read at a time.
 

@@ -18,7 +18,7 @@ from ..files import (
     progress_bar,
     user_path,
 )
-from ..files.checksum import BLOCK
+from ..files.inputs import BLOCK
 from ..files.paths import CACHE_VARIABLE, cache_folder
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.schema import Integer, Natural, Schema, String, record, records, seal

@@ -44,8 +44,7 @@ from .manifest import (
     stamp,
     write_manifest,
 )
-from .merge import ARRAYS, merge_parts, read_arrays
-from .parts import MAX_NAMED, Reading, Summary, make_part
+from .parts import ARRAYS, MAX_NAMED, Reading, Summary, make_part, merge_parts, read_arrays
 from .reading import NOT_UTF8, Inputs, check_text_format, find_files, is_jsonl
 from .workers import map_in_order, n_processes, parse_worker
 

@@ -12,7 +12,7 @@ import srsly
 
 from ..files import user_path
 from ..files.errors import named_errors
-from ..files.lines import numbered_lines
+from ..files.inputs import numbered_lines
 from ..frozen.config import shortened
 
 if TYPE_CHECKING:

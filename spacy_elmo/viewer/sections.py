@@ -8,10 +8,9 @@ import numpy as np
 from spacy.language import Language
 from thinc.types import Floats3d
 
-from ..analysis.corpora import sentence_doc
+from ..analysis.corpora import describe_input, sentence_doc, unit_vectors
 from ..analysis.neighbors import Neighbor
 from ..analysis.occurrences import Drawn, occurrence_layers
-from ..analysis.sample import describe_input, unit_vectors
 from ..embedding.vectors import mix_layers
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe

@@ -26,8 +26,7 @@ from .allennlp_files import (
     weights_in,
 )
 from .archives import File, read_json, suffix
-from .bundle import ModelBundle, Prediction
-from .format import Format
+from .bundle import Format, ModelBundle, Prediction
 from .hdf5_file import HDF5Arrays, open_hdf5
 from .layout import (
     Entry,

@@ -5,9 +5,8 @@ from typing import Any, Optional, Union
 
 from ..files import is_stream, user_path
 from .attribution import beside, write_attribution
-from .bundle import ModelBundle, checked_provenance
+from .bundle import Format, ModelBundle, checked_provenance
 from .cove import WordVectors, read_cove
-from .format import Format
 from .formats import FORMATS, read_bundle
 from .tensor_file import DTYPES
 

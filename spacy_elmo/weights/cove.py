@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..frozen.config import NO_CHARACTERS, BiLMConfig
-from ..frozen.gates import swapped_gates
+from ..frozen.config import NO_CHARACTERS, BiLMConfig, swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters, without_forget_bias

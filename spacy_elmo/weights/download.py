@@ -23,8 +23,8 @@ import requests
 from .. import __version__
 from ..files import checksum, full_disk, progress_bar, publish
 from ..files.errors import named_errors
+from ..files.remote import PublishedFile
 from .limits import LARGEST_JSON, largest_unpacked
-from .published_file import PublishedFile
 
 TIMEOUT = (15.0, 60.0)  # Seconds to wait for a connection, and for the next bytes.
 PAUSE = 1.0  # Seconds before the second attempt. Each further pause is twice as long.

@@ -8,9 +8,8 @@ from ..files import checksum
 from ..frozen.config import count_parameters
 from .allennlp import AllenNLP
 from .archives import SUFFIX, opened_path
-from .bundle import ModelBundle
+from .bundle import Format, ModelBundle
 from .checkpoint_file import Checkpoint
-from .format import Format
 from .manylangs import ManyLangs
 from .named import HOW_TO_GIVE_WEIGHTS, did_you_mean, find_named, locate
 from .pipeline_folder import PipelineFolder

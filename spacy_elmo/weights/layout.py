@@ -14,8 +14,7 @@ import numpy as np
 
 from ..files import OpenedFile
 from ..files.errors import named_errors
-from ..frozen.config import BiLMConfig, shortened
-from ..frozen.gates import FORGET_BIAS, swapped_gates
+from ..frozen.config import FORGET_BIAS, BiLMConfig, shortened, swapped_gates
 from ..frozen.memory import Weights
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import Vocabularies

@@ -10,14 +10,12 @@ import srsly
 
 from ..files import atomic_folder
 from ..files.errors import named_errors
-from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened
-from ..frozen.gates import swapped_gates
+from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened, swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, read_object
 from .attribution import LICENSES_FILE
-from .bundle import ModelBundle
-from .format import Format
+from .bundle import Format, ModelBundle
 from .layout import (
     Arrays,
     Entry,

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from ..files import user_path
 from ..files.paths import CACHE_VARIABLE, cache_folder
-from ..files.remote import is_url
-from .published_file import PublishedFile
+from ..files.remote import PublishedFile, is_url
 
 BUNDLED = "en_small"
 PACKAGE = "spacy_elmo"  # Packages with a model have the name `spacy_elmo_NAME`.

@@ -21,8 +21,7 @@ from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
 from .archives import File
 from .attribution import take_attribution
-from .bundle import ModelBundle, checked_provenance
-from .format import Format
+from .bundle import Format, ModelBundle, checked_provenance
 from .layout import open_files, plain, read_parameters, reread
 from .softmax_file import SOFTMAX_FILE, read_softmax
 from .softmax_file import to_bytes as softmax_to_bytes

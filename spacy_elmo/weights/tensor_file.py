@@ -11,7 +11,7 @@ from safetensors.numpy import save as write_tensors
 
 from ..files import OpenedFile
 from ..frozen.config import shortened
-from ..frozen.kernel.rounding import bfloat16_bits, to_bfloat16
+from ..frozen.kernel.numpy_kernel import bfloat16_bits, to_bfloat16
 from .archives import opened
 from .limits import LARGEST_JSON
 

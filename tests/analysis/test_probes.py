@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spacy_elmo.analysis import probes
+from spacy_elmo.analysis.corpora import Sample
 from spacy_elmo.analysis.probes import nearest_senses, probe_labels, probe_senses
-from spacy_elmo.analysis.sample import Sample
 
 from helpers.commands import shown_by
 

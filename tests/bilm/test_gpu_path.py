@@ -10,9 +10,8 @@ import torch
 
 from spacy_elmo.bilm import precision
 from spacy_elmo.bilm.graph import RecordedStacks
-from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
+from spacy_elmo.bilm.lstm import BiLMState, ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.state import BiLMState
 from spacy_elmo.embedding.embed import _on_cpu
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.packing import pack

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm import model as module
-from spacy_elmo.bilm.state import BiLMState
+from spacy_elmo.bilm.lstm import BiLMState
 
 from helpers import reference
 from helpers.models import (

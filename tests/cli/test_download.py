@@ -2,9 +2,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from spacy_elmo.files.remote import PublishedFile
 from spacy_elmo.weights import named
 from spacy_elmo.weights.named import NAMED, NamedModel
-from spacy_elmo.weights.published_file import PublishedFile
 
 from helpers.commands import run_elmo, shown_by
 

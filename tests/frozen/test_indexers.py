@@ -7,13 +7,15 @@ import pytest
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.frozen.indexers import make_indexer
+from spacy_elmo.frozen.indexers import character_ids, make_indexer
 from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 
-from helpers import reference_manylangs as reference
+from helpers import reference, reference_manylangs
+from helpers.models import SENTENCES
 
 CHARACTERS = InputVocabulary(["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>", "a", "é", "漢"])
 WORDS = InputVocabulary(["<oov>", "<bos>", "<eos>", "a", "漢é", "aaaa"])
+TOKENS = [token for sentence in SENTENCES for token in sentence] + ["é" * 40, "a" * 48, "a" * 49]
 
 
 def manylangs(**changes):
@@ -43,7 +45,7 @@ def test_code_points_by_hand():
 
 @pytest.mark.parametrize("most", [3, 5, 9, 40])
 def test_code_points_against_another_spelling(most):
-    vocabulary = InputVocabulary(reference.CHARACTERS)
+    vocabulary = InputVocabulary(reference_manylangs.CHARACTERS)
     config = manylangs(
         n_characters=len(vocabulary),
         n_words=0,
@@ -53,7 +55,7 @@ def test_code_points_against_another_spelling(most):
     )
     index = make_indexer(config, Vocabularies(vocabulary))
     tokens = ["The", "", "\u3000", "é漢😀", "<eos>", "t" * 50, "\ud800", "<bos>x"]
-    expected = [reference.character_ids(token, most) for token in tokens]
+    expected = [reference_manylangs.character_ids(token, most) for token in tokens]
     characters, words = index(tokens)
     np.testing.assert_array_equal(characters, expected)
     assert words is None
@@ -99,6 +101,40 @@ def test_words_that_are_ready_made():
 def test_vocabularies_that_do_not_fit(config, vocabularies, named):
     with pytest.raises(ValueError, match=named):
         BiLM(config, vocabularies)
+
+
+@pytest.mark.parametrize("max_characters", [3, 4, 9, 50])
+def test_spelling(max_characters):
+    ids = character_ids(TOKENS, max_characters=max_characters)
+    expected = [reference.character_ids(token, max_characters) for token in TOKENS]
+    np.testing.assert_array_equal(ids, expected)
+
+
+def test_spelling_by_hand():
+    ids = character_ids(["aé", "<S>", "</S>"], max_characters=6)
+    assert ids.tolist() == [
+        [259, 98, 0xC3 + 1, 0xA9 + 1, 260, 261],
+        [259, 257, 260, 261, 261, 261],
+        [259, 258, 260, 261, 261, 261],
+    ]
+
+
+@pytest.mark.parametrize("widest", [1, 3, 7])
+@pytest.mark.parametrize("tokens", [["a", "bcd"], ["", "<S>"], ["a" * 30], ["</S>"]])
+def test_columns_left_out_hold_no_window_of_their_own(tokens, widest):
+    """Every window of every filter up to the widest is one of those that are kept."""
+    full = character_ids(tokens, max_characters=20)
+    cut = character_ids(tokens, max_characters=20, widest_filter=widest)
+    assert cut.shape[1] <= full.shape[1]
+    for width in range(1, widest + 1):
+        for long, short in zip(full.tolist(), cut.tolist()):
+            windows = [
+                {tuple(row[i : i + width]) for i in range(len(row) - width + 1)}
+                for row in (long, short)
+            ]
+            assert windows[0] == windows[1]
+    if tokens == ["a", "bcd"] and widest == 3:
+        assert cut.shape[1] < full.shape[1]
 
 
 # The vocabulary itself

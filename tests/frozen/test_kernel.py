@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from spacy_elmo.frozen.kernel import VARIABLE, available_kernels, find_kernel
-from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
-from spacy_elmo.frozen.kernel.rounding import dequantized, quantize_rows, to_bfloat16
+from spacy_elmo.frozen.kernel.numpy_kernel import (
+    LSTMWeights,
+    dequantized,
+    quantize_rows,
+    to_bfloat16,
+)
 
 KERNELS = available_kernels()
 # Largest difference from float64 with the weights as they are stored.

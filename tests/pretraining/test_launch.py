@@ -7,13 +7,13 @@ import time
 import pytest
 import torch
 
-from spacy_elmo.pretraining import launch as module
-from spacy_elmo.pretraining.launch import choose_gpus
+from spacy_elmo.pretraining import run as module
+from spacy_elmo.pretraining.run import choose_gpus
 
 from helpers.commands import shown_by
 from helpers.runs import ENVIRONMENT, run_config, write_texts
 
-START = "import sys; from spacy_elmo.pretraining.launch import launch; "
+START = "import sys; from spacy_elmo.pretraining.run import launch; "
 START += "sys.exit(launch(sys.argv[1:], 2))"
 
 

@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from spacy_elmo.frozen.characters import character_ids
 from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.indexers import character_ids
 from spacy_elmo.text import size as text_size
 from spacy_elmo.text.size import audit_tokens, estimate_tokens
 from spacy_elmo.weights import safetensors_file

@@ -10,9 +10,9 @@ import zipfile
 import pytest
 from tqdm import tqdm
 
+from spacy_elmo.files.remote import PublishedFile
 from spacy_elmo.weights import download as module
 from spacy_elmo.weights.download import DownloadError, check, download
-from spacy_elmo.weights.published_file import PublishedFile
 
 from helpers.conversions import write_zip
 from helpers.file_server import FileServer

@@ -8,9 +8,8 @@ import pytest
 import spacy_elmo
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import formats, read_weights
-from spacy_elmo.weights.bundle import ModelBundle
+from spacy_elmo.weights.bundle import Format, ModelBundle
 from spacy_elmo.weights.convert import LossError, convert
-from spacy_elmo.weights.format import Format
 from spacy_elmo.weights.formats import describe
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes
 

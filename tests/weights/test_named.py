@@ -8,6 +8,7 @@ import pytest
 import spacy
 
 import spacy_elmo
+from spacy_elmo.files.remote import PublishedFile
 from spacy_elmo.weights import (
     find_named,
     is_available,
@@ -19,7 +20,6 @@ from spacy_elmo.weights import (
 )
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named, obtain
-from spacy_elmo.weights.published_file import PublishedFile
 
 from helpers.models import check_refused, tiny_bilm, write_tiny
 

@@ -8,6 +8,7 @@ The default is the fastest kernel that was built and that the processor supports
 `SPACY_ELMO_KERNEL` to `numpy`, `neon`, `avx2`, `avx512` or `amx` to use another kernel.
 """
 
+import logging
 import os
 from functools import cache
 from typing import TypeAlias, Union
@@ -18,6 +19,7 @@ from .numpy_kernel import NumpyKernel
 VARIABLE = "SPACY_ELMO_KERNEL"
 NUMPY = "numpy"
 
+logger = logging.getLogger("spacy")
 
 Kernel: TypeAlias = Union[NumpyKernel, CompiledKernel]
 
@@ -49,3 +51,30 @@ def find_kernel(name: str = "") -> Kernel:
 def available_kernels() -> list[str]:
     """Return the names of the kernels that this machine can run, slowest first."""
     return [NUMPY, *(name for name in KERNELS if load_compiled(name) is not None)]
+
+
+def resolve_precision(precision: str, kernel: Kernel) -> str:
+    """Return the number format in which a kernel computes, for a setting `precision`.
+
+    If the kernel is not fast in the requested format, the result is "float32", and a warning is
+    logged once (not for "auto").
+
+    precision (str): "float32", "bfloat16", "int8", or "auto" for the fastest format whose vectors
+        are close to float32 (cosine above 0.999).
+    kernel (Kernel): The kernel.
+    RETURNS (str): "float32", "bfloat16" or "int8".
+    """
+    wanted = "bfloat16" if precision == "auto" else precision
+    if wanted == "float32" or wanted in kernel.fast_types:
+        return wanted
+    if precision != "auto":
+        _say_once(precision, kernel.name)
+    return "float32"
+
+
+@cache
+def _say_once(precision: str, kernel: str) -> None:
+    logger.warning(
+        "precision = '%s' has no fast operation on this machine (kernel '%s'). Using 'float32'.",
+        *(precision, kernel),
+    )

@@ -8,8 +8,7 @@ from typing import Optional
 
 import numpy as np
 
-from .numpy_kernel import LSTMWeights
-from .rounding import bfloat16_bits, quantize_rows
+from .numpy_kernel import LSTMWeights, bfloat16_bits, quantize_rows
 
 KERNELS = ("neon", "avx2", "avx512", "amx")  # Names of the kernels, slowest first.
 PANEL = 16

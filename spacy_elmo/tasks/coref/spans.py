@@ -8,7 +8,7 @@ from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d
 
 from ...embedding.segmenters import Segment
-from ..shared.log_space import log_sum_exp
+from ..shared import log_sum_exp
 
 Mention = tuple[int, int]  # First token, and the token after the last one.
 Cluster = list[Mention]

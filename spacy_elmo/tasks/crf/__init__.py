@@ -13,8 +13,7 @@ from thinc.api import Model
 from ...embedding.embed import by_tokens
 from ...layers.finite import check_loss
 from ..shared import check_sizes
-from ..shared.bio import BILUOTags, BIOTags, LabeledSpan, make_tags
-from ..shared.log_space import viterbi
+from ..shared.bio import BILUOTags, BIOTags, LabeledSpan, make_tags, viterbi
 from ..shared.pipe import SpanPipe
 from ..shared.spans import place_of, span_error
 from ..shared.task_files import READERS

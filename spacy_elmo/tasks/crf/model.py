@@ -16,9 +16,8 @@ from thinc.types import Floats1d, Floats2d
 
 from ...frozen.packing import pack
 from ...registry import registry
-from ..shared import Tok2Vec
+from ..shared import Tok2Vec, log_sum_exp
 from ..shared.bio import BIOTags
-from ..shared.log_space import log_sum_exp
 
 SAFE = 600.0  # In float64, exp(600) does not overflow, and exp(-600) is not 0.
 CRF_PARAMS = ("transitions", "start", "end")

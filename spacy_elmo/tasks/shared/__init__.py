@@ -1,11 +1,12 @@
-"""Code that all tasks use: types, checks of settings, and heads of models."""
+"""Code that all tasks use: types, checks of settings, heads of models, and `log_sum_exp`."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
+import numpy as np
 from spacy.tokens import Doc
-from thinc.api import Model
-from thinc.types import Floats2d
+from thinc.api import Model, get_array_module
+from thinc.types import Floats2d, FloatsXd
 
 Vectors: TypeAlias = list[Floats2d]
 Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
@@ -63,3 +64,18 @@ def forward_head(
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
     head = make(model.get_ref("head"), vectors, is_train)
     return head, lambda finished: backprop_tok2vec(finished.d_vectors)
+
+
+def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
+    """Compute `log sum exp` without overflow.
+
+    scores (FloatsXd): The logarithms. They may be -inf.
+    axis (int): The axis to sum over. The result has length 1 there.
+    RETURNS (FloatsXd): The logarithms of the sums; -inf if all scores are -inf.
+    """
+    xp = get_array_module(scores)
+    highest = scores.max(axis=axis, keepdims=True)
+    highest = xp.where(xp.isneginf(highest), 0.0, highest)
+    with np.errstate(divide="ignore"):  # log(0) is minus infinity here.
+        total: FloatsXd = highest + xp.log(xp.exp(scores - highest).sum(axis=axis, keepdims=True))
+    return total

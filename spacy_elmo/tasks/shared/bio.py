@@ -1,12 +1,10 @@
-"""BIO and BILUO tags of spans that do not overlap."""
+"""BIO and BILUO tags of spans that do not overlap, and the best sequence of tags."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-
-from .log_space import viterbi
 
 LabeledSpan = tuple[int, int, str]  # First token, the token after the last one, label.
 Tags = TypeVar("Tags", bound="BIOTags")
@@ -117,6 +115,35 @@ class BILUOTags(BIOTags):
 
     def _prefixes_of(self, n_tokens: int) -> str:
         return "U" if n_tokens == 1 else "B" + "I" * (n_tokens - 2) + "L"
+
+
+def viterbi(
+    scores: np.ndarray, transitions: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Find the sequence of tags `y` with the highest score (Viterbi 1967).
+
+    The score is `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`.
+    Minus infinity excludes a tag or a transition.
+
+    scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
+    transitions (numpy.ndarray): Scores from each tag to each tag. *Shape:* `(n_tags, n_tags)`
+    start (numpy.ndarray): Scores of tags at the first token. *Shape:* `(n_tags,)`
+    end (numpy.ndarray): Scores of tags at the last token. *Shape:* `(n_tags,)`
+    RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`, int64
+    """
+    if not len(scores):
+        return np.zeros(0, dtype="int64")
+    best = start + scores[0]
+    came_from = np.zeros(scores.shape, dtype="int64")
+    for t in range(1, len(scores)):
+        reached = best[:, None] + transitions
+        came_from[t] = reached.argmax(axis=0)
+        best = reached.max(axis=0) + scores[t]
+    tags = np.zeros(len(scores), dtype="int64")
+    tags[-1] = (best + end).argmax()
+    for t in range(len(scores) - 1, 0, -1):
+        tags[t - 1] = came_from[t, tags[t]]
+    return tags
 
 
 @lru_cache(maxsize=16)

@@ -12,9 +12,8 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ...files import check_regular, user_path
-from ...files.docbin import read_docbin
 from ...files.errors import named_errors
-from ...files.lines import numbered_lines
+from ...files.inputs import numbered_lines, read_docbin
 from ...files.schema import Schema
 
 Made = TypeVar("Made")

@@ -17,8 +17,7 @@ from thinc.types import Floats2d
 from ...embedding.embed import by_tokens
 from ...layers.finite import check_loss
 from ...registry import registry
-from ..shared import check_sizes
-from ..shared.log_space import log_sum_exp
+from ..shared import check_sizes, log_sum_exp
 from ..shared.pipe import TaskPipe
 from ..shared.spans import checked_spans, name_of, to_predicted
 from ..shared.task_files import READERS

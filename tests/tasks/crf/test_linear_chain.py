@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.tasks.crf.model import CRF_PARAMS, Chains, log_partition
-from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags, parse_bio
-from spacy_elmo.tasks.shared.log_space import viterbi
+from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags, parse_bio, viterbi
 
 LENGTHS = (3, 0, 5, 1)
 N_TAGS = 4

@@ -3,7 +3,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_elmo.analysis.sample import (
+from spacy_elmo.analysis.corpora import (
     LabeledItem,
     check_inputs,
     parse_task,

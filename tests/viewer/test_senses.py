@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.analysis.sample import unit_vectors
+from spacy_elmo.analysis.corpora import unit_vectors
 from spacy_elmo.viewer.page import pack_fractions, pack_numbers
-from spacy_elmo.viewer.projection import align_places, check_projection, nearest, pca, project
+from spacy_elmo.viewer.senses import align_places, check_projection, nearest, pca, project
 
 from helpers import shown_pages
 

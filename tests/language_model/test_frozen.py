@@ -3,8 +3,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from spacy_elmo.language_model.frozen import read_language_model
-from spacy_elmo.language_model.sampling import sample_sentences
+from spacy_elmo.language_model.frozen import read_language_model, sample_sentences
 
 from helpers import reference
 from helpers.commands import run_elmo

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from spacy_elmo.bilm.linear import linear
+from spacy_elmo.bilm.precision import linear
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from spacy_elmo.frozen.cache import TokenVectorCache
-from spacy_elmo.frozen.encoder import FrozenEncoder
+from spacy_elmo.frozen.encoder import FrozenEncoder, TokenVectorCache
 
 from helpers.models import tiny_bilm
 

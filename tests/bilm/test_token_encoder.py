@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
-from spacy_elmo.bilm import char_cnn
-from spacy_elmo.bilm.char_cnn import CharacterCNN
-from spacy_elmo.frozen.characters import character_ids
+from spacy_elmo.bilm import token_encoder
+from spacy_elmo.bilm.token_encoder import CharacterCNN, ConvolutionMaximum
 from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.indexers import character_ids
 
 from helpers import reference
 from helpers.models import SENTENCES, make_bilm, tiny_options
@@ -61,8 +62,8 @@ def test_all_characters_or_those_that_occur(monkeypatch):
     encoder = CharacterCNN(BiLMConfig(filters=((1, 4), (3, 5)))).double()
     ids = torch.from_numpy(character_ids(TOKENS, widest_filter=3))
     found = []
-    for different in (char_cnn.different, lambda ids, n: (torch.arange(n), ids.long())):
-        monkeypatch.setattr(char_cnn, "different", different)
+    for different in (token_encoder.different, lambda ids, n: (torch.arange(n), ids.long())):
+        monkeypatch.setattr(token_encoder, "different", different)
         vectors = encoder.of_characters(ids)
         weights = torch.arange(vectors.numel(), dtype=torch.float64).view(vectors.shape).cos()
         asked = list(encoder.parameters())
@@ -80,14 +81,14 @@ def test_tokens_in_parts(monkeypatch):
     )
     whole = encoder.of_characters(ids)
     widths = []
-    original = char_cnn.different
+    original = token_encoder.different
 
     def different(ids, n_characters):
         widths.append(ids.shape[1])
         return original(ids, n_characters)
 
-    monkeypatch.setattr(char_cnn, "different", different)
-    monkeypatch.setattr(char_cnn, "CONVOLVED_TOKENS", 4)
+    monkeypatch.setattr(token_encoder, "different", different)
+    monkeypatch.setattr(token_encoder, "CONVOLVED_TOKENS", 4)
     torch.testing.assert_close(encoder.of_characters(ids), whole, rtol=1e-13, atol=1e-14)
     assert widths == sorted(widths) and widths[0] < widths[-1]
     assert len(widths) == -(-len(TOKENS) // 4)
@@ -96,6 +97,44 @@ def test_tokens_in_parts(monkeypatch):
 @pytest.mark.parametrize("ids", [[[1, 2, 3, 3, 3, 3, 3]], [[1, 2, 3, 3, 3, 3, 3], [4] * 7]])
 def test_padding_is_left_out_but_for_one_window(ids):
     ids = torch.tensor(ids)
-    assert torch.equal(char_cnn._without_padding(ids, 3), ids[:, :5])
-    assert torch.equal(char_cnn._without_padding(ids, 6), ids)
-    assert torch.equal(char_cnn._without_padding(ids[-1:, 2:], 2), ids[-1:, 2:4])
+    assert torch.equal(token_encoder._without_padding(ids, 3), ids[:, :5])
+    assert torch.equal(token_encoder._without_padding(ids, 6), ids)
+    assert torch.equal(token_encoder._without_padding(ids[-1:, 2:], 2), ids[-1:, 2:4])
+
+
+def tensors(seed=0, n_tokens=3, n_characters=6, size=2, n_filters=5, width=3, n_different=7):
+    """Vectors of characters, the characters of tokens, none twice in one, weight and bias."""
+    rng = np.random.default_rng(seed)
+    shapes = ((n_different, size), (n_filters, size, width), (n_filters,))
+    leaves = [torch.from_numpy(rng.standard_normal(shape)).requires_grad_() for shape in shapes]
+    rows = [rng.permutation(n_different)[:n_characters] for _ in range(n_tokens)]
+    return [leaves[0], torch.from_numpy(np.stack(rows)), *leaves[1:]]
+
+
+@pytest.mark.parametrize(("n_characters", "width"), [(6, 1), (6, 3), (6, 6), (1, 1)])
+def test_values_and_gradients_are_those_of_pytorchs_layers(n_characters, width):
+    given = tensors(n_characters=n_characters, width=width)
+    vectors, index, weight, bias = given
+    got = ConvolutionMaximum.apply(*given)
+    expected = F.conv1d(vectors[index].transpose(1, 2), weight, bias).amax(dim=2)
+    torch.testing.assert_close(got, expected)
+    upstream = torch.from_numpy(np.random.default_rng(1).standard_normal(tuple(got.shape)))
+    asked = (vectors, weight, bias)
+    for ours, theirs in zip(
+        torch.autograd.grad(got, asked, upstream), torch.autograd.grad(expected, asked, upstream)
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_gradient_of_equal_maxima_goes_to_the_first():
+    vectors = torch.tensor([[0.0], [1.0], [1.0]], requires_grad=True)
+    index = torch.tensor([[0, 2, 1, 0]])
+    ConvolutionMaximum.apply(vectors, index, torch.ones(1, 1, 1), torch.zeros(1)).sum().backward()
+    assert vectors.grad.flatten().tolist() == [0, 0, 1]
+
+
+def test_frozen_inputs_have_no_gradient():
+    vectors, index, weight, bias = tensors()
+    ConvolutionMaximum.apply(vectors.detach(), index, weight, bias).sum().backward()
+    assert weight.grad is not None
+    assert vectors.grad is None

@@ -1,0 +1,74 @@
+"""Input files: lines of text, Docs of `.spacy` files, and checksums."""
+
+import codecs
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import named_errors
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
+
+MAX_LINE = 1 << 24  # Maximum bytes of a line. Several copies of a line must fit into memory.
+BLOCK = 1 << 20  # Bytes that are read at a time.
+# Errors that spaCy raises if a file is not a `.spacy` file.
+BROKEN = ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error
+
+
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Read the lines of a file, one at a time.
+
+    The length of a line is limited, because a small gzip file can contain a line that fills the
+    memory.
+
+    file (Path): The file. A `.gz` file is unpacked.
+    YIELDS (Tuple[int, bytes]): The number of a line, from 1, and the line with its end.
+    RAISES (ValueError): A line is longer than `MAX_LINE`, or the gzip file is broken.
+    """
+    opener = gzip.open if file.suffix == ".gz" else open
+    number = 0
+    try:
+        with opener(file, "rb") as stream:
+            for number, line in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
+                if len(line) > MAX_LINE:
+                    raise ValueError(
+                        f"{file}, line {number}: a line of more than {MAX_LINE:,} bytes. Split it."
+                    )
+                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{file}: broken gzip file after line {number}: {error}") from error
+
+
+def read_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:
+    """Read the Docs of a `.spacy` file.
+
+    path (Path): The file.
+    vocab (Vocab): The vocab of the Docs.
+    YIELDS (Doc): A Doc.
+    RAISES (ValueError): The file is not a `.spacy` file, or it is broken.
+    """
+    from spacy.tokens import DocBin
+
+    with named_errors(f"{path} is not a .spacy file, or it is broken", BROKEN):
+        yield from DocBin().from_disk(path).get_docs(vocab)
+
+
+def checksum(path: Path, algorithm: str = "sha256") -> str:
+    """Compute the checksum of a file.
+
+    path (Path): The file.
+    algorithm (str): Name of an algorithm in `hashlib`. Use insecure ones such as MD5 only to check
+        published checksums.
+    RETURNS (str): The checksum, in hexadecimal.
+    """
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,113 @@
+"""Lines of text files, broken files of spaCy's binary format, and checksums."""
+
+import gzip
+import json
+import tracemalloc
+import zlib
+
+import pytest
+import spacy
+import srsly
+from spacy.tokens import DocBin
+
+from spacy_elmo.analysis.corpora import read_annotated_docs
+from spacy_elmo.analysis.sense_corpus import read_sense_corpus
+from spacy_elmo.cli.evaluate import read_gold_examples
+from spacy_elmo.export import load_docs
+from spacy_elmo.files import inputs
+from spacy_elmo.files.inputs import numbered_lines
+from spacy_elmo.tasks.shared.task_files import parse_lines
+from spacy_elmo.text.reading import read_sentences
+
+READERS = {
+    "sentences": lambda path: list(read_sentences([path])),
+    "tasks": lambda path: list(parse_lines(path, json.loads)),
+    "senses": read_sense_corpus,
+}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_lines_and_their_numbers(tmp_path, name, end):
+    text = "\ufeffone\r\n\n tw\u2028o\rx\nthree" + end
+    data = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    wanted = ["one\r\n", "\n", " tw\u2028o\rx\n", "three" + end]
+    found = list(numbered_lines(tmp_path / name))
+    assert found == [(i, line.encode()) for i, line in enumerate(wanted, 1)]
+
+
+@pytest.mark.parametrize("length", [9, 10, 11, 50])
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nmore"])
+def test_the_longest_line(tmp_path, monkeypatch, length, end):
+    monkeypatch.setattr(inputs, "MAX_LINE", 10)
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"good\n" + b"x" * length + end)
+    if length + bool(end) <= 10:
+        assert len(list(numbered_lines(path))) == 2 + (end == b"\nmore")
+        return
+    with pytest.raises(ValueError, match="a.txt, line 2: a line of more than 10 bytes"):
+        list(numbered_lines(path))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_line_that_would_fill_the_memory(tmp_path, reader):
+    """A gigabyte of it takes a megabyte on the disk; here it is 100 MB."""
+    name = "a.txt.gz" if reader == "sentences" else "a.jsonl.gz"
+    part = gzip.compress(b'{"words": ["' + b"x" * 2**20, mtime=0)
+    (tmp_path / name).write_bytes(part * 100)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="line 1: a line of more than 16,777,216 bytes"):
+        READERS[reader](tmp_path / name)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6
+
+
+NLP = spacy.blank("en")
+WHOLE = DocBin(docs=[NLP("A man eats.")], store_user_data=True).to_bytes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no DocBin",
+        WHOLE[: len(WHOLE) // 2],
+        WHOLE[:-20] + bytes(20),
+        zlib.compress(srsly.msgpack_dumps({"attrs": [1]})),
+        zlib.compress(srsly.msgpack_dumps([1])),
+        # A string of a token is missing.
+        zlib.compress(
+            srsly.msgpack_dumps({**srsly.msgpack_loads(zlib.decompress(WHOLE)), "strings": []})
+        ),
+    ],
+    ids=["text", "half", "zeros", "keys", "list", "strings"],
+)
+def test_broken_files_are_named(tmp_path, content):
+    path = tmp_path / "x.spacy"
+    path.write_bytes(content)
+    for read in (
+        lambda: list(read_annotated_docs(path, spacy.blank("en").vocab)),
+        lambda: list(load_docs(path, spacy.blank("en").vocab)),
+        lambda: read_gold_examples(spacy.blank("en"), path),
+    ):
+        with pytest.raises(
+            ValueError, match=r"x\.spacy is (no|not a) \.spacy file, or (it is )?broken: ."
+        ):
+            read()
+
+
+# FIPS 180-4's examples, and RFC 1321's.
+ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+A_MILLION = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [(b"abc", ABC), (b"", EMPTY), (b"a" * 1_000_000, A_MILLION)]
+)
+@pytest.mark.parametrize("block", [1000, inputs.BLOCK])
+def test_sha256(tmp_path, monkeypatch, content, expected, block):
+    monkeypatch.setattr(inputs, "BLOCK", block)
+    (tmp_path / "x").write_bytes(content)
+    assert inputs.checksum(tmp_path / "x") == expected
