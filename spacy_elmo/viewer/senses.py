@@ -189,8 +189,8 @@ def _context(one: Occurrence) -> list[str]:
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     """Project vectors onto their first two principal components.
 
-    The sign of a component is arbitrary. Here its largest weight is positive, so that the map is
-    always the same.
+    The sign of a component is arbitrary. We choose the sign for which the component's largest
+    weight is positive, so that the map is always the same.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     RETURNS (Tuple[Floats2d, Floats1d]): The points, `(n, 2)`; and the share of the variance of each

@@ -35,9 +35,9 @@ class CoreferenceResolver(TaskPipe):
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
     singletons (bool): Whether to find clusters of one mention. If False, training and scores ignore
         such clusters in the corpus.
-    mention_loss (float): Weight of a second loss, which teaches whether a span is a mention of a
-        gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, the model learns mentions
-        only from links, and needs many documents.
+    mention_loss (float): Weight of a second loss. It teaches the model whether a span is a mention
+        of a gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, the model learns
+        mentions only from links, and needs many documents.
     max_training_sentences (int): Maximum number of sentences of a Doc in a training step. The step
         reads consecutive sentences from a random start: at least one, and more while they have at
         most 4,096 tokens in total. 0: all sentences, with any number of tokens.

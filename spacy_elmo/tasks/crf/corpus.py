@@ -21,7 +21,7 @@ BIO_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.BIOCorpus.v1")
 def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> Reader:
-    """Make a corpus reader for `elmo_crf`. Its Docs have the tokens of the file.
+    """Make a corpus reader for `elmo_crf`. The Docs have the tokens of the file.
 
     The file is one of:
 

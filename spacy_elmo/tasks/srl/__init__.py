@@ -223,7 +223,7 @@ class SemanticRoleLabeler(SpanPipe):
         """Compare the predicted roles with the gold roles.
 
         If `predicates` is "gold", a predicted Doc without `doc.spans["srl"]` first gets the
-        predicates of its reference. Then their roles are predicted.
+        predicates of its reference, and the model predicts the roles of these predicates.
 
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_srl`.

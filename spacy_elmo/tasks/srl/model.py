@@ -108,8 +108,9 @@ def build_srl(
 ) -> Model[list[Doc], InstanceScorer]:
     """Build a model of semantic roles (He et al. 2017).
 
-    The vector of a token is concatenated with an embedding of its flag, which marks the predicate.
-    Then come an encoder and a softmax over BIO tags.
+    Each token has a flag that says whether the token is the predicate. The model concatenates the
+    vector of the token with an embedding of this flag. Next are an encoder and a softmax over BIO
+    tags.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once per Doc.
     encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once per predicate.

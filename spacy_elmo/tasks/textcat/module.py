@@ -10,7 +10,7 @@ from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_soft
 
 
 class BiattentiveClassifier(nn.Module):
-    """Classifier of texts, which are sequences of token vectors.
+    """Classifier of texts. A text is a sequence of token vectors.
 
     `x` is a sequence after a ReLU layer:
 

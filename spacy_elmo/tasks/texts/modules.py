@@ -175,8 +175,8 @@ class BiDAFSelfAttention(nn.Module):
 class TrilinearAttention(nn.Module):
     """Attention with the scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, eq. 1).
 
-    `w_3` is initialized with 1, which makes the last term a dot product. So equal words attend to
-    each other from the first step.
+    `w_3` is initialized with 1. So before training, the last term is a dot product, and equal words
+    attend to each other from the first step.
 
     width (int): Width of the vectors.
     """
