@@ -118,7 +118,7 @@ class LabeledItem(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Task of a probe: which labels it predicts.
+    """Task of a probe: the labels that the probe predicts.
 
     name (str): Name on the command line, such as "tag" or "senses:NAME".
     unit (str): The unit that has a label: "token", "span" or "Doc".
@@ -136,7 +136,7 @@ class Task(NamedTuple):
 
 
 def parse_task(name: str) -> Task:
-    """Return the task that has a name.
+    """Return the task with this name.
 
     name (str): "tag", "pos", "dep", "ent" (IOB tags with types), "cats", "spans:NAME" or
         "senses:NAME", where NAME is a span group.
@@ -156,11 +156,7 @@ def parse_task(name: str) -> Task:
 
 def _token_items(doc: Doc, kind: str) -> list[LabeledItem]:
     labels = [_entity(token) if kind == "ent" else getattr(token, f"{kind}_") for token in doc]
-    return [
-        LabeledItem(token.i, token.i + 1, label, token.text)
-        for token, label in zip(doc, labels)
-        if label
-    ]
+    return [LabeledItem(t.i, t.i + 1, label, t.text) for t, label in zip(doc, labels) if label]
 
 
 def _entity(token: Token) -> str:
@@ -171,10 +167,8 @@ def _entity(token: Token) -> str:
 
 def _span_items(doc: Doc, group: str, *, lower: bool) -> list[LabeledItem]:
     spans = [span for span in doc.spans.get(group, ()) if span.label_ and len(span)]
-    return [
-        LabeledItem(span.start, span.end, span.label_, span.text.lower() if lower else span.text)
-        for span in spans
-    ]
+    spell = str.lower if lower else str
+    return [LabeledItem(one.start, one.end, one.label_, spell(one.text)) for one in spans]
 
 
 def _doc_items(doc: Doc) -> list[LabeledItem]:
@@ -206,12 +200,16 @@ class Sample:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def select(self, name: str) -> Floats2d:
+        """Return the input of a probe, from all items. `select_input` describes the names."""
+        return select_input(self.layers, name)
+
 
 def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: int = 0) -> Sample:
     """Read the labeled items of a corpus, and compute their layers.
 
-    If the corpus has more items than the limit, a random part of its Docs is used. So the layers
-    need at most `limit * (L + 1) * 2P * 4` bytes of memory.
+    If the corpus has more items than the limit, a random part of its Docs is used. This limits the
+    memory: each item needs `width * 4` bytes per layer.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     path (Path): A .spacy file, or a folder of them. Its tokens and sentences are used.

@@ -11,6 +11,8 @@ from ..embedding.vectors import mix_layers
 from ..pipeline.load import elmo_pipe
 from .corpora import sentence_doc, unit_vectors, with_layers
 
+Place = tuple[tuple[str, ...], int]  # A sentence, and the position of a token in it.
+
 
 class Neighbor(NamedTuple):
     """Token of a corpus, with its sentence and its similarity to the query token.
@@ -66,44 +68,34 @@ def find_neighbors(
     word = sentence[position].lower()
     itself = tuple(sentence), position
     nearest: list[Neighbor] = []
-    is_empty = True
+    n_tokens = 0
     for doc, layers in with_layers(pipe, corpus):
-        if not len(doc):
-            continue
-        is_empty = False
+        n_tokens += len(doc)
         similarities = unit_vectors(mix_layers(layers, layer), "float32") @ wanted
         if same_word is not None:
-            is_same = np.array([token.text.lower() == word for token in doc])
+            is_same = np.array([token.text.lower() == word for token in doc], dtype=bool)
             similarities[is_same != same_word] = -np.inf
         nearest = _best(nearest, doc, similarities, n, itself)
-    if is_empty:
+    if not n_tokens:
         raise ValueError("the corpus contains no tokens")
     return nearest
 
 
 def _best(
-    known: list[Neighbor],
-    doc: Doc,
-    similarities: np.ndarray,
-    n: int,
-    itself: tuple[tuple[str, ...], int],
+    known: list[Neighbor], doc: Doc, similarities: np.ndarray, n: int, itself: Place
 ) -> list[Neighbor]:
     """Return the n nearest of the known neighbors and the tokens of a Doc, except `itself`."""
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
-    for i in np.argsort(-similarities, kind="stable"):
+    for i in np.argsort(-similarities, kind="stable").tolist():
         if similarities[i] <= minimum or len(found) == 2 * n:
             break
-        neighbor = Neighbor(float(similarities[i]), *_place(doc, int(i)))
+        sentence = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
+        words = tuple(token.text for token in sentence)
+        neighbor = Neighbor(float(similarities[i]), words, i - sentence.start)
         if neighbor[1:] != itself:
             found.setdefault(neighbor[1:], neighbor)
     return sorted(found.values(), key=lambda neighbor: -neighbor.similarity)[:n]
-
-
-def _place(doc: Doc, i: int) -> tuple[tuple[str, ...], int]:
-    """Return the sentence of a token, and the token's position in it."""
-    whole = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
-    return tuple(token.text for token in whole), i - whole.start
 
 
 def find_token(tokens: Sequence[str], wanted: str) -> int:

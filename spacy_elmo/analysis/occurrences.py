@@ -1,7 +1,6 @@
 """Occurrences of words in a corpus, and their layers. Frequent words are sampled evenly."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple, Optional
 
@@ -13,6 +12,8 @@ from thinc.types import Floats3d
 from ..files import progress_bar
 from ..pipeline.elmo import Elmo
 from .corpora import parse_task, with_layers
+
+Tokens = tuple[str, ...]
 
 
 class Occurrence(NamedTuple):
@@ -35,18 +36,17 @@ class Occurrence(NamedTuple):
         return self.doc[self.start].sent if self.doc.has_annotation("SENT_START") else self.doc[:]
 
 
-@dataclass
-class Drawn:
+class Drawn(NamedTuple):
     """Sample of the occurrences of one word, in the order of the corpus.
 
     word (str): The word.
-    n_total (int): Number of all its occurrences in the corpus.
+    n_total (int): Number of all occurrences of the word in the corpus.
     occurrences (List[Occurrence]): The sampled occurrences.
     """
 
     word: str
-    n_total: int = 0
-    occurrences: list[Occurrence] = field(default_factory=list)
+    n_total: int
+    occurrences: list[Occurrence]
 
 
 def draw_occurrences(
@@ -60,8 +60,8 @@ def draw_occurrences(
 ) -> list[Drawn]:
     """Find the occurrences of words in a corpus. Sample them evenly if there are too many.
 
-    If a word has more occurrences than the limit, every n-th is kept. So the number of Docs in
-    memory is bounded, and the result is deterministic.
+    If a word has more occurrences than the limit, the sample consists of every n-th occurrence. So
+    the number of Docs in memory is limited, and the result is deterministic.
 
     docs (Iterable[Doc]): The corpus.
     words (Sequence[str]): The words. Separate several tokens by spaces.
@@ -72,7 +72,8 @@ def draw_occurrences(
     vocab (Optional[Vocab]): If given, the tokens and sentences of Docs are copied to this vocab,
         so that the memory of the original Docs and vocabs can be freed.
     RETURNS (List[Drawn]): The occurrences of each word, in the order of the words.
-    RAISES (ValueError): A word is empty, or no span in such a group has a label.
+    RAISES (ValueError): A word is empty, the limit is below 1, `gold` has another format, or no
+        span of its group has a label.
     """
     if limit < 1:
         raise ValueError(f"the limit of occurrences must be at least 1, got {limit}")
@@ -104,8 +105,7 @@ def draw_occurrences(
             f"no span of the corpus has a label for '{task.name}'. Its span groups: "
             f"{', '.join(sorted(groups)) or 'none'}"
         )
-    found = {word: evenly[tokens] for word, tokens in tokens_of.items()}
-    return [Drawn(word, one.n_seen, one.items()) for word, one in found.items()]
+    return [Drawn(word, evenly[key].n_seen, evenly[key].items()) for word, key in tokens_of.items()]
 
 
 def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: str = "") -> Floats3d:
@@ -130,14 +130,12 @@ def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: st
     return vectors
 
 
-def _spelled(tokens: Iterable[str], ignore_case: bool) -> tuple[str, ...]:
+def _spelled(tokens: Iterable[str], ignore_case: bool) -> Tokens:
     # `token.lower_` is empty if the vocab has no language, as for plain text.
     return tuple(token.lower() for token in tokens) if ignore_case else tuple(tokens)
 
 
-def _places(
-    tokens: tuple[str, ...], words: Collection[tuple[str, ...]]
-) -> list[tuple[int, int, str]]:
+def _places(tokens: Tokens, words: Collection[Tokens]) -> list[tuple[int, int, str]]:
     """Return (start, end, "") of all spans of a Doc that can be one of the words.
 
     Such a span begins with the first token of a word, and has as many tokens as one of the words.

@@ -14,21 +14,15 @@ from thinc.types import Floats1d, Floats2d
 
 from ..files import progress_bar
 from ..pipeline.load import elmo_pipe
-from .corpora import (
-    Sample,
-    check_inputs,
-    describe_input,
-    parse_task,
-    read_sample,
-    select_input,
-    unit_vectors,
-)
+from .corpora import Sample, check_inputs, describe_input, parse_task, read_sample, unit_vectors
+
+Strings = Sequence[str]
 
 SAME = 1e-6  # Smaller differences between cosines are rounding errors, so they count as equal.
 
 # Function for one word. Arguments: vectors and senses of the training occurrences, vectors of the
 # test occurrences. Result: the predicted senses, and whether the fit converged.
-Predict = Callable[[Floats2d, Sequence[str], Floats2d], tuple[list[str], bool]]
+Predict = Callable[[Floats2d, Strings, Floats2d], tuple[list[str], bool]]
 
 # scikit-learn's C, the inverse of the penalty. We tried 1, 0.1, 0.01 and 0.001. 1 is the best for
 # senses. For tags it is within 0.2 points of the best value, for SST-5 it is 1 to 5 points worse.
@@ -105,32 +99,24 @@ def probe(
     RAISES (ImportError): scikit-learn is not installed.
     """
     require_sklearn("fits the probes")
-    parsed = parse_task(task)
+    goal = parse_task(task)
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
     start = time.perf_counter()
-    known, asked = (
-        read_sample(nlp, path, parsed, limit=limit, seed=seed) for path in (train, test)
-    )
+    known, asked = (read_sample(nlp, path, goal, limit=limit, seed=seed) for path in (train, test))
     embedding_seconds = time.perf_counter() - start
-    if parsed.is_senses:
+    if goal.is_senses:
         rows = probe_senses(known, asked, inputs, k=neighbors)
     else:
         rows = probe_labels(known, asked, inputs)
     with progress_bar(None, "probes", in_logs=False, iterable=rows) as bar:
         found = list(bar)
     labels = set(known.labels)
-    return ProbeReport(
-        task=task,
-        n_labels=len(labels),
-        n_train=len(known),
-        n_test=len(asked),
-        n_unseen=sum(label not in labels for label in asked.labels),
-        embedding_seconds=embedding_seconds,
-        rows=found,
-    )
+    counts = {"n_labels": len(labels), "n_train": len(known), "n_test": len(asked)}
+    counts["n_unseen"] = sum(label not in labels for label in asked.labels)
+    return ProbeReport(task, **counts, embedding_seconds=embedding_seconds, rows=found)
 
 
-def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator[Row]:
+def probe_labels(train: Sample, test: Sample, inputs: Strings) -> Iterator[Row]:
     """Predict labels with two baselines, and with a logistic regression for each input.
 
     See Peters et al. 2018, section 5.3 and table 6. Test items whose label is not in the training
@@ -150,17 +136,14 @@ def probe_labels(train: Sample, test: Sample, inputs: Sequence[str]) -> Iterator
         yield Row("most frequent label of the word", "", _label_scores(predicted, test), 0.0)
     for name in inputs:
         start = time.perf_counter()
-        predicted, converged = fit_and_predict(
-            select_input(train.layers, name), train.labels, select_input(test.layers, name)
-        )
+        known, asked = train.select(name), test.select(name)
+        predicted, converged = fit_and_predict(known, train.labels, asked)
         seconds = time.perf_counter() - start
         scores = _label_scores(predicted, test)
         yield Row("logistic regression", describe_input(name), scores, seconds, converged)
 
 
-def probe_senses(
-    train: Sample, test: Sample, inputs: Sequence[str], *, k: int = 1
-) -> Iterator[Row]:
+def probe_senses(train: Sample, test: Sample, inputs: Strings, *, k: int = 1) -> Iterator[Row]:
     """Predict the sense of each word from the training occurrences of the same word.
 
     The methods are the most frequent sense, the nearest neighbors (Peters et al. 2018, section 5.3
@@ -192,9 +175,7 @@ def probe_senses(
             yield Row(method, describe_input(name), scores, seconds, converged)
 
 
-def nearest_senses(
-    known: Floats2d, senses: Sequence[str], asked: Floats2d, *, k: int = 1
-) -> list[str]:
+def nearest_senses(known: Floats2d, senses: Strings, asked: Floats2d, *, k: int = 1) -> list[str]:
     """Predict the most frequent sense among the k nearest neighbors by cosine.
 
     Neighbors that are as near as the k-th neighbor also vote. If two senses have equal votes, the
@@ -213,31 +194,31 @@ def nearest_senses(
     return [_vote(row >= threshold - SAME, senses) for row, threshold in zip(cosines, kth)]
 
 
-def _vote(voters: Floats1d, senses: Sequence[str]) -> str:
+def _vote(voters: Floats1d, senses: Strings) -> str:
     votes = Counter(sense for sense, has_vote in zip(senses, voters) if has_vote)
     max_votes = max(votes.values())
     return most_frequent([sense for sense in senses if votes[sense] == max_votes])
 
 
 def _by_word(
-    train: Sample, test: Sample, name: str, predict: Predict, without: Sequence[str]
+    train: Sample, test: Sample, name: str, predict: Predict, without: Strings
 ) -> tuple[list[str], bool]:
-    """Predict the sense of each test occurrence with `predict`, fit on the word's training data.
+    """Predict the senses of each word's test occurrences from its training occurrences.
 
-    If a word has no training data, its sense is the item of `without` with the same index.
+    If a word has no training occurrence, use the items of `without` with the same indices as its
+    test occurrences.
     """
-    known, asked = select_input(train.layers, name), select_input(test.layers, name)
+    known, asked = train.select(name), test.select(name)
     places = positions_by_word(train.words)
     predicted = list(without)
     converged = True
     for word, rows in positions_by_word(test.words).items():
-        if word not in places:
-            continue
-        senses = [train.labels[i] for i in places[word]]
-        answers, ended = predict(known[places[word]], senses, asked[rows])
-        converged &= ended
-        for row, answer in zip(rows, answers):
-            predicted[row] = answer
+        if word in places:
+            senses = [train.labels[i] for i in places[word]]
+            answers, ended = predict(known[places[word]], senses, asked[rows])
+            converged &= ended
+            for row, answer in zip(rows, answers):
+                predicted[row] = answer
     return predicted, converged
 
 
@@ -249,15 +230,13 @@ def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
     return dict(places)
 
 
-def most_frequent(labels: Sequence[str]) -> str:
+def most_frequent(labels: Strings) -> str:
     """Return the most frequent label. If counts are equal, the first in alphabetical order wins."""
     counts = Counter(labels)
     return min(counts, key=lambda label: (-counts[label], label))
 
 
-def most_frequent_by_word(
-    labels: Sequence[str], words: Sequence[str], asked: Sequence[str]
-) -> list[str]:
+def most_frequent_by_word(labels: Strings, words: Strings, asked: Strings) -> list[str]:
     """Predict the most frequent label of each word, or of all words if the word is unknown.
 
     labels (List[str]): Labels of the training data.
@@ -271,7 +250,7 @@ def most_frequent_by_word(
     return [known.get(word, default) for word in asked]
 
 
-def _label_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
+def _label_scores(predicted: Strings, test: Sample) -> dict[str, float]:
     from sklearn.metrics import accuracy_score, f1_score
 
     gold, labels = test.labels, sorted(set(test.labels))
@@ -279,7 +258,7 @@ def _label_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
     return {"accuracy": float(accuracy_score(gold, predicted)), "macro_f": float(macro_f)}
 
 
-def _sense_scores(predicted: Sequence[str], test: Sample) -> dict[str, float]:
+def _sense_scores(predicted: Strings, test: Sample) -> dict[str, float]:
     right = np.array([one == other for one, other in zip(predicted, test.labels)], dtype="float64")
     of_words = [right[rows].mean() for rows in positions_by_word(test.words).values()]
     return {"accuracy": float(right.mean()), "word_accuracy": float(np.mean(of_words))}
@@ -289,7 +268,7 @@ def require_sklearn(purpose: str) -> None:
     """Check that scikit-learn is installed.
 
     purpose (str): What scikit-learn does, for the error message: "scikit-learn PURPOSE, but ...".
-    RAISES (ImportError): It is not installed.
+    RAISES (ImportError): scikit-learn is not installed.
     """
     try:
         import sklearn  # noqa: F401
@@ -299,9 +278,7 @@ def require_sklearn(purpose: str) -> None:
         ) from None
 
 
-def fit_and_predict(
-    train: Floats2d, labels: Sequence[str], test: Floats2d
-) -> tuple[list[str], bool]:
+def fit_and_predict(train: Floats2d, labels: Strings, test: Floats2d) -> tuple[list[str], bool]:
     """Fit a multinomial logistic regression on labeled vectors, and predict labels.
 
     Each feature is standardized to mean 0 and variance 1 in the training data.

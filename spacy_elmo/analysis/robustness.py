@@ -27,21 +27,20 @@ CONFUSIONS = (
     "y:v z:s rn:m m:rn in:m m:in cl:d d:cl ri:n ii:u u:ii vv:w w:vv B:8 B:V C:E D:O E:C G:C I:l "
     "K:R N:R O:0 R:K S:5 S:E V:B ä:a ö:o ü:u ü:ii Ä:A Ö:O Ü:U ß:B ß:tz ſ:f f:ſ \u0364:"  # noqa: RUF001
 )
-MISSPELLINGS = Path(__file__).parent / "misspellings.txt"
 
 
 def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
     """Make a function that returns all damaged forms of a word.
 
     kind (str): "keyboard" (a neighboring key), "ocr" (confused letters) or "misspellings" (frequent
-        ones, in English).
+        English misspellings).
     lang (str): Language of the keyboard. Unknown languages use QWERTY.
     RETURNS (Callable[[str], List[str]]): The function. Its result can be empty.
     RAISES (ValueError): There is no such kind.
     """
     if kind == "misspellings":
-        lines = map(str.split, MISSPELLINGS.read_text("utf8").splitlines())
-        known = {word: forms for word, *forms in lines if word != "#"}
+        text = Path(__file__).with_name("misspellings.txt").read_text("utf8")
+        known = {word: forms for word, *forms in map(str.split, text.splitlines()) if word != "#"}
 
         def misspell(word: str) -> list[str]:
             cases = [case for case in (str.lower, str.title, str.upper) if case(word) == word]
@@ -99,10 +98,8 @@ def measure_robustness(
             chosen = order[: round(rate * n_words)]
             for number, i, j, word in (changes[place] for place in chosen):
                 words[number][0][i] = words[number][1][j] = word
-            damaged = [
-                Example(*map(replace_words, (one.predicted, one.reference), words[number]))
-                for number, one in enumerate(examples)
-            ]
+            pairs = ((one.predicted, one.reference) for one in examples)
+            damaged = [Example(*map(replace_words, pair, words[i])) for i, pair in enumerate(pairs)]
             scores = nlp.evaluate(damaged) if len(chosen) else clean
             share = len(chosen) / max(n_words, 1)
             yield {"damage": kind, "rate": rate, "damaged": share, "scores": scores}

@@ -65,7 +65,7 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
       keys, or null) and "doc", the name of the document.
 
     path (Path): The file.
-    RAISES (ValueError): The file has another format, is broken, or no word has a sense.
+    RAISES (ValueError): The file is missing, broken or has another format, or no word has a sense.
     """
     path = user_path(path)
     if not path.is_file():
@@ -111,8 +111,7 @@ def _read_jsonl(path: Path) -> Iterator[Sentence]:
             if not isinstance(line, dict):
                 raise ValueError(f"expected a JSON object, got {json.dumps(line)[:40]}")
         words = [word.replace("_", " ").split() or [word] for word in line["words"]]
-        keys = [found or [] for found in line["keys"]]
-        yield _sentence(words, keys, line["doc"].split("/")[0])
+        yield _sentence(words, [keys or [] for keys in line["keys"]], line["doc"].split("/")[0])
 
 
 def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> Sentence:
@@ -141,7 +140,7 @@ def word_of(sense: str) -> str:
 
 
 class FirstSenses:
-    """Reader that finds a word's first sense in WordNet, which is the most frequent one.
+    """Reader of WordNet that finds the first sense of a word. The first sense is the most frequent.
 
     folder (Path): The folder with index.noun, data.noun and the same files for verbs, adjectives
         and adverbs.
@@ -194,7 +193,5 @@ class FirstSenses:
 def _words(synset: list[str]) -> list[tuple[str, int]]:
     """Return the words of a synset's fields, in lower case and without "(a)", and their ids."""
     end = 4 + 2 * int(synset[3], 16)
-    return [
-        (word.partition("(")[0].lower(), int(number, 16))
-        for word, number in zip(synset[4:end:2], synset[5:end:2])
-    ]
+    pairs = zip(synset[4:end:2], synset[5:end:2])
+    return [(word.partition("(")[0].lower(), int(number, 16)) for word, number in pairs]

@@ -35,9 +35,9 @@ def find_substitutes(
     """Find the words that the language model expects most in place of a token.
 
     The model does not see the token. The forward direction reads `<S>` and the words before the
-    token. The backward direction reads `</S>` and the words after it. Both start with a state of
-    zeros. Their log-probabilities are added and normalized. `<S>`, `</S>` and `<UNK>` (which
-    stands for thousands of words) are no substitutes.
+    token. The backward direction reads `</S>` and the words after the token. Both directions start
+    with a state of zeros. The log-probabilities of both directions are added and normalized. `<S>`,
+    `</S>` and `<UNK>` (which stands for thousands of words) are no substitutes.
 
     model (FrozenLanguageModel): The model.
     sentence (Sequence[str]): The tokens of the sentence.
@@ -59,9 +59,8 @@ def find_substitutes(
         return Substitute(words[word], rank, joint, forward, *(backward or [None]))
 
     itself = int(model.vocabulary.ids_of([sentence[position]])[0]) - len(SPECIAL)
-    return [describe(word) for word in order[:n].tolist()], (
-        describe(itself) if itself >= 0 else None
-    )
+    best = [describe(word) for word in order[:n].tolist()]
+    return best, describe(itself) if itself >= 0 else None
 
 
 def _contexts(model: FrozenLanguageModel, sentence: Sequence[str], position: int) -> np.ndarray:

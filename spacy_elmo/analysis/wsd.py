@@ -24,7 +24,6 @@ from .probes import SAME, ProbeReport, Row, positions_by_word
 from .sense_corpus import FirstSenses, LabeledWord, Sentence, read_sense_corpus
 
 ALL = "all"
-FREQUENT = "frequent"
 
 Answers = Sequence[Optional[str]]
 
@@ -60,7 +59,7 @@ def disambiguate(
     RAISES (ValueError): An argument is wrong, or a text cannot be read.
     """
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
-    wordnet = None if backoff in (None, FREQUENT) else FirstSenses(user_path(backoff))
+    wordnet = None if backoff in (None, "frequent") else FirstSenses(user_path(backoff))
     known, asked = read_sense_corpus(train), read_sense_corpus(test)
     counts = _count_senses(known)
     rows = []
@@ -83,15 +82,10 @@ def disambiguate(
         answers = _nearest_senses(senses, means, words, layers, name, without)
         seconds = time.perf_counter() - start
         rows.append(Row("nearest sense", describe_input(name), _scores(answers, wanted), seconds))
-    return ProbeReport(
-        task="wsd",
-        n_labels=len(means),
-        n_train=sum(len(sentence.occurrences) for sentence in known),
-        n_test=len(words),
-        n_unseen=sum(means.keys().isdisjoint(one.senses) for _, one in wanted),
-        embedding_seconds=embedding_seconds,
-        rows=rows,
-    )
+    sizes = {"n_labels": len(means), "n_test": len(words)}
+    sizes["n_train"] = sum(len(sentence.occurrences) for sentence in known)
+    sizes["n_unseen"] = sum(means.keys().isdisjoint(one.senses) for _, one in wanted)
+    return ProbeReport("wsd", **sizes, embedding_seconds=embedding_seconds, rows=rows)
 
 
 def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
@@ -102,14 +96,12 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
     return counts
 
 
-def _vectors(
-    nlp: Language, sentences: Sequence[Sentence]
-) -> Iterator[tuple[LabeledWord, Floats2d]]:
+def _vectors(nlp: Language, corpus: Sequence[Sentence]) -> Iterator[tuple[LabeledWord, Floats2d]]:
     """Yield each labeled word with its layers, averaged over its tokens, `(L + 1, width)`."""
-    total = sum(len(sentence.tokens) for sentence in sentences)
-    docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in sentences)
+    total = sum(len(sentence.tokens) for sentence in corpus)
+    docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in corpus)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
-        for sentence, (doc, layers) in zip(sentences, with_layers(elmo_pipe(nlp), docs)):
+        for sentence, (doc, layers) in zip(corpus, with_layers(elmo_pipe(nlp), docs)):
             for occurrence in sentence.occurrences:
                 yield occurrence, layers[:, occurrence.start : occurrence.end].mean(axis=1)
             bar.update(len(doc))
@@ -139,8 +131,7 @@ def _nearest_senses(
     for word, places in positions_by_word(words).items():
         if word in senses:
             found = np.stack([means[sense] for sense in senses[word]], axis=1)
-            known = unit_vectors(select_input(found, name))
-            cosines = vectors[places] @ known.T
+            cosines = vectors[places] @ unit_vectors(select_input(found, name)).T
             # Among equally near senses, the first wins.
             nearest = (cosines >= cosines.max(axis=1, keepdims=True) - SAME).argmax(axis=1)
             for place, number in zip(places, nearest):

@@ -1,4 +1,4 @@
-"""Documented import path of `make_doc` from `coref.corpus`, which makes Docs with clusters."""
+"""Documented import path of `make_doc` in `coref.corpus`. The function makes Docs with clusters."""
 
 from .coref.corpus import make_doc
 

@@ -1,4 +1,4 @@
-"""Documented import path of functions from `texts`, which make and copy Docs of two texts."""
+"""Documented import path of the functions in `texts` that make and copy Docs of two texts."""
 
 from .texts import ENTAILMENT, QUESTION, copy_pair, make_pair
 

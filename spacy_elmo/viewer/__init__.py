@@ -30,11 +30,11 @@ def render(
 ) -> Optional[str]:
     """Show word senses, the similarity of two sentences, or learned layer mixes.
 
-    Like `spacy.displacy.render`, it displays the page in a notebook, and otherwise returns HTML.
+    Like `spacy.displacy.render`, this displays the page in a notebook, and otherwise returns HTML.
 
     docs (Union[Doc, Sequence[Doc], Language]): For "senses": Docs that the pipe `elmo` has
         processed. For "heat": two such Docs. For "mix": a pipeline. If Docs have all layers
-        (`store_layers = true`), they are shown, otherwise `doc.tensor`.
+        (`store_layers = true`), the page shows all layers, and otherwise `doc.tensor`.
     word (Union[str, Sequence[str], None]): One word or several, for "senses".
     style (str): "senses" (occurrences of words), "heat" (cosines of two sentences) or "mix".
     jupyter (Optional[bool]): Whether to display the page in a notebook. Default: detect notebooks.
@@ -70,7 +70,7 @@ def _section(
         (one, names), (other, other_names) = map(_views, docs)
         if names != other_names:
             raise ValueError(f"the Docs have different layers: {names} and {other_names}")
-        tokens = [token.text for token in docs[0]], [token.text for token in docs[1]]
+        tokens = [[token.text for token in doc] for doc in docs]
         return "Two sentences", heat_section(tokens, (one, other), names)
     if style != "senses":
         raise ValueError(f"style must be 'senses', 'heat' or 'mix', got '{style}'")

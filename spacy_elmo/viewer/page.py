@@ -80,7 +80,7 @@ def in_frame(page: str, title: str) -> str:
 def pack_fractions(values: np.ndarray) -> str:
     """Encode numbers from -1 to 1 as int16 in Base64. The error is at most 0.00002.
 
-    32,000 means 1. This needs an eighth of the space of decimal numbers in JSON.
+    The integer 32,000 means 1. The text needs an eighth of the space of decimal numbers in JSON.
     """
     return _base64((np.clip(values, -1.0, 1.0) * UNIT).round().astype("<i2"))
 

@@ -48,26 +48,21 @@ def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[s
         raise ValueError("a sentence to compare has no tokens")
     pipe = elmo_pipe(nlp)
     layers = pipe.predict([sentence_doc(nlp.vocab, tokens) for tokens in (one, other)])
-    first, second = (_with_mix(pipe, each) for each in layers)
-    return heat_section((one, other), (first, second), _names(pipe))
+    return heat_section((one, other), [_with_mix(pipe, each) for each in layers], _names(pipe))
 
 
 def heat_section(
-    tokens: tuple[Sequence[str], Sequence[str]],
-    vectors: tuple[Floats3d, Floats3d],
-    names: Sequence[str],
+    tokens: Sequence[Sequence[str]], vectors: Sequence[Floats3d], names: Sequence[str]
 ) -> dict[str, Any]:
     """Make the section with the cosines of two sentences: each token of one with each of the other.
 
-    tokens (Tuple[Sequence[str], Sequence[str]]): The tokens of each sentence.
-    vectors (Tuple[Floats3d, Floats3d]): The vectors of each sentence, in each view (the layers and
-        the mix). *Shape:* `(n_views, n_tokens, width)` each
+    tokens (Sequence[Sequence[str]]): The tokens of both sentences.
+    vectors (Sequence[Floats3d]): The vectors of both sentences, in each view (the layers and the
+        mix). *Shape:* `(n_views, n_tokens, width)` each
     names (Sequence[str]): The names of the views.
     RETURNS (dict): The section, for `make_page`.
     """
-    cosines = [
-        unit_vectors(one) @ unit_vectors(other).T for one, other in zip(*vectors, strict=True)
-    ]
+    cosines = [unit_vectors(one) @ unit_vectors(two).T for one, two in zip(*vectors, strict=True)]
     return {
         "type": "heat",
         "views": list(names),
@@ -88,13 +83,12 @@ def neighbors_section(
     layer (str): The layer of the search.
     RETURNS (dict): The section, for `make_page`.
     """
+    lines = [{**_parts(one.sentence, one.position), "cosine": one.similarity} for one in found]
     return {
         "type": "neighbors",
         "heading": f"Nearest by cosine, {describe_input(layer)}",
         **_parts(sentence, position),
-        "lines": [
-            {**_parts(one.sentence, one.position), "cosine": one.similarity} for one in found
-        ],
+        "lines": lines,
         "notice": "" if found else "The corpus has no such tokens.",
     }
 
@@ -109,13 +103,11 @@ def mix_section(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     has_upstreams = len({row.get("upstream") for row in rows}) > 1
     bars = []
     for row in rows:
-        name = f"{row['component']}, mix {row['mix']}" if row["component"] in several else None
+        mix = f", mix {row['mix']}" if row["component"] in several else ""
         of = f" of {row['upstream']}" if has_upstreams and row.get("upstream") else ""
-        name = f"{name or row['component']}{of} (gamma {row['gamma']:.3f})"
-        bars += [
-            _bar([name, f"layer {layer}"], weight, f"{weight:.3f}")
-            for layer, weight in enumerate(row["weights"])
-        ]
+        name = f"{row['component']}{mix}{of} (gamma {row['gamma']:.3f})"
+        for layer, weight in enumerate(row["weights"]):
+            bars.append(_bar([name, f"layer {layer}"], weight, f"{weight:.3f}"))
     note = "The weights of a component sum to 1; gamma scales the mix."
     note = note if rows else "No component mixes ELMo layers."
     content = {"columns": ["component", "layer"], "measure": "weight", "rows": bars, "note": note}

@@ -37,10 +37,8 @@ def senses_section(
     RETURNS (dict): The section, for `make_page`.
     """
     check_projection(projection)
-    words = [
-        _word(one, views, names, projection, seed)
-        for one, views in zip(drawn, vectors, strict=True)
-    ]
+    pairs = zip(drawn, vectors, strict=True)
+    words = [_word(one, views, names, projection, seed) for one, views in pairs]
     return {"type": "senses", "views": list(names), "words": words}
 
 
@@ -69,8 +67,7 @@ def _views(
 ) -> tuple[list[Section], list[list[str]]]:
     """Make a view (map, clusters, neighbors) of each layer and of the mix.
 
-    Each map is rotated to match the map of the previous view. Clusters are also renumbered to match
-    the previous view.
+    Each map is rotated, and its clusters are renumbered, to match the previous view.
 
     RETURNS (Tuple[List[dict], List[List[str]]]): The views; and a table with a row per view: its
         name, share of the variance, number of clusters and scores.
@@ -131,32 +128,30 @@ def _parts(one: Occurrence) -> tuple[str, str, str]:
 def _by_sense(senses: Sequence[str]) -> Section:
     labels = sorted(set(senses))
     numbers = np.array([labels.index(sense) for sense in senses])
-    return {
-        "name": "Gold senses",
-        "kind": "sense",
-        "of": pack_numbers(numbers),
-        "labels": labels,
-        "typical": [],
-        "note": "Click a sense to show only its occurrences.",
-    }
+    note = "Click a sense to show only its occurrences."
+    return _coloring("Gold senses", "sense", numbers, labels, [], note)
 
 
 def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     typical = typical_words(contexts, numbers)
-    labels = range(int(numbers.max()) + 1)
+    groups = range(int(numbers.max()) + 1)
+    labels = [f"group {number + 1}" for number in groups]
     several = (
         "The words below a group are more frequent near its occurrences (within five tokens) than "
         "near other occurrences. Similar groups of two layers have the same number. Click a group "
         "to show only its occurrences."
     )
-    return {
-        "name": "Groups",
-        "kind": "group",
-        "of": pack_numbers(numbers),
-        "labels": [f"group {number + 1}" for number in labels],
-        "typical": [typical.get(number, []) for number in labels],
-        "note": several if len(typical) > 1 else "These vectors form no groups.",
-    }
+    note = several if len(typical) > 1 else "These vectors form no groups."
+    words = [typical.get(number, []) for number in groups]
+    return _coloring("Groups", "group", numbers, labels, words, note)
+
+
+def _coloring(
+    name: str, kind: str, numbers: Ints1d, labels: list[str], typical: list, note: str
+) -> Section:
+    """Make a way to color the occurrences: by their numbers, which are indices of `labels`."""
+    texts = {"labels": labels, "typical": typical, "note": note}
+    return {"name": name, "kind": kind, "of": pack_numbers(numbers), **texts}
 
 
 def _facts(variance: Optional[float], drawn: Drawn) -> str:
@@ -194,8 +189,8 @@ def _context(one: Occurrence) -> list[str]:
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     """Project vectors onto their first two principal components.
 
-    The sign of a component is arbitrary. Here its largest weight is positive, so that the map is
-    always the same.
+    The sign of a component is arbitrary. We choose the sign for which the component's largest
+    weight is positive, so that the map is always the same.
 
     vectors (Floats2d): *Shape:* `(n, width)`
     RETURNS (Tuple[Floats2d, Floats1d]): The points, `(n, 2)`; and the share of the variance of each
@@ -252,7 +247,7 @@ def align_places(places: Floats2d, others: Floats2d) -> Floats2d:
     The sum of squared distances between the maps is minimal (the orthogonal Procrustes problem,
     Schönemann 1966).
 
-    places (Floats2d): Points of the map, with mean 0. *Shape:* `(n, 2)`
+    places (Floats2d): Points of the map to rotate, with mean 0. *Shape:* `(n, 2)`
     others (Floats2d): Points of the other map, with mean 0. *Shape:* `(n, 2)`
     RETURNS (Floats2d): The new points. *Shape:* `(n, 2)`
     """

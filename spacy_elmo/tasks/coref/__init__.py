@@ -15,7 +15,6 @@ from ...embedding.embed import by_tokens
 from ...embedding.segmenters import Segment, Segmenter
 from ...layers.finite import check_loss
 from ..shared.pipe import TaskPipe
-from ..shared.task_files import READERS
 from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
 from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_loss
@@ -36,19 +35,19 @@ class CoreferenceResolver(TaskPipe):
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
     singletons (bool): Whether to find clusters of one mention. If False, training and scores ignore
         such clusters in the corpus.
-    mention_loss (float): Weight of a second loss, which teaches whether a span is a mention of a
-        gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, the model learns mentions
-        only from links, and needs many documents.
-    max_training_sentences (int): A training step reads at most this number of consecutive sentences
-        of a Doc, from a random start. It stops before the sentence that exceeds 4,096 tokens in
-        total, but always reads the first one. 0: all sentences.
+    mention_loss (float): Weight of a second loss. It teaches the model whether a span is a mention
+        of a gold cluster (Zhang et al. 2018). With 0, as in Lee et al. 2017, the model learns
+        mentions only from links, and needs many documents.
+    max_training_sentences (int): Maximum number of sentences of a Doc in a training step. The step
+        reads consecutive sentences from a random start: at least one, and more while they have at
+        most 4,096 tokens in total. 0: all sentences, with any number of tokens.
     segmenter (Callable[[Doc], List[Segment]]): Splits a Doc into the sentences that the model
         reads. The component only finds mentions within one sentence.
     scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
 
-    reader = READERS["elmo_coref"]
+    factory = "elmo_coref"
 
     def __init__(
         self,
@@ -88,8 +87,8 @@ class CoreferenceResolver(TaskPipe):
         """Find the clusters of Docs, without changing them.
 
         docs (Iterable[Doc]): The Docs.
-        RETURNS (List[List[List[Tuple[int, int]]]]): The clusters of each Doc. A mention is its
-            first token and the token after its last one.
+        RETURNS (List[List[List[Tuple[int, int]]]]): The clusters of each Doc. A cluster is a list
+            of mentions. A mention is its first token and the token after its last one.
         RAISES (ValueError): The pipe is not initialized.
         """
         self._check_initialized()
@@ -162,8 +161,7 @@ class CoreferenceResolver(TaskPipe):
             right = np.array([mention in mentions for mention in ranking.candidates.mentions])
             loss_of_mentions, d_mentions = mention_loss(ranking.mention_scores, right)
             total += loss + self.mention_loss * loss_of_mentions
-            d_mentions *= self.mention_loss
-            gradients.append((d_mentions, d_pairs))
+            gradients.append((d_mentions * self.mention_loss, d_pairs))
         check_loss(total, self.name)
         return total, gradients
 

@@ -1,14 +1,13 @@
 """Clusters in the span groups `doc.spans["coref_clusters_1"]` and so on."""
 
 import re
-from collections.abc import Sequence
 from typing import Optional
 
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..shared.spans import Aligner, checked_spans, span_error, to_predicted, to_reference
-from .spans import Cluster, Mention
+from .spans import Cluster, Clusters, Mention
 
 PREFIX = "coref_clusters"
 
@@ -42,7 +41,7 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
     return [sorted(cluster) for cluster in clusters if cluster] if keys else None
 
 
-def write_clusters(doc: Doc, clusters: Sequence[Cluster], prefix: str = PREFIX) -> None:
+def write_clusters(doc: Doc, clusters: Clusters, prefix: str = PREFIX) -> None:
     """Write clusters to `doc.spans["coref_clusters_1"]` and so on. Delete old clusters.
 
     doc (Doc): The Doc.
@@ -63,22 +62,19 @@ def gold_clusters(example: Example, prefix: str = PREFIX) -> Optional[list[Clust
 
 def predicted_clusters(example: Example, prefix: str = PREFIX) -> list[Cluster]:
     """Return the predicted clusters as token positions in the reference."""
-    clusters = read_clusters(example.predicted, prefix) or []
-    return _align(clusters, to_reference(example))
+    return _align(read_clusters(example.predicted, prefix) or [], to_reference(example))
 
 
 def _align(clusters: list[Cluster], aligner: Aligner) -> list[Cluster]:
     """Convert the token positions in clusters to positions in another Doc of the same text.
 
-    Drop mentions that begin or end inside a token of the other Doc. If two mentions differ only in
-    whitespace, they become the same mention: keep the first.
+    Drop mentions that begin or end inside a token of the other Doc. If two mentions become the same
+    mention, because they differ only in whitespace, keep the first.
     """
     aligned: list[Cluster] = []
-    seen: set[Optional[Mention]] = set()
+    seen: set[Mention] = set()
     for cluster in clusters:
-        found = dict.fromkeys(aligner.span(*mention) for mention in cluster)
-        aligned.append(
-            [mention for mention in found if mention is not None and mention not in seen]
-        )
+        found = dict.fromkeys(filter(None, (aligner.span(*mention) for mention in cluster)))
+        aligned.append([mention for mention in found if mention not in seen])
         seen.update(found)
     return [cluster for cluster in aligned if cluster]

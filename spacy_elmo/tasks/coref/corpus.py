@@ -14,7 +14,7 @@ from ...files.schema import Integer, Schema
 from ...registry import registry
 from ..shared.task_files import Reader, Words, gold_reader
 from .clusters import PREFIX, read_clusters, write_clusters
-from .spans import Cluster
+from .spans import Clusters
 
 COREF_SCHEMA = Schema(
     {
@@ -47,14 +47,13 @@ def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX)
         starts = entry.get("sentence_starts")
         return make_doc(nlp.vocab, entry["words"], entry["clusters"], starts, span_cluster_prefix)
 
-    check = partial(read_clusters, prefix=span_cluster_prefix)
-    return gold_reader(path, COREF_SCHEMA, make, check)
+    return gold_reader(path, COREF_SCHEMA, make, partial(read_clusters, prefix=span_cluster_prefix))
 
 
 def make_doc(
     vocab: Vocab,
     words: Sequence[str],
-    clusters: Sequence[Cluster],
+    clusters: Clusters,
     sentence_starts: Optional[Sequence[int]] = None,
     prefix: str = PREFIX,
 ) -> Doc:
@@ -66,8 +65,8 @@ def make_doc(
         token after its last one.
     sentence_starts (Optional[Sequence[int]]): The first token of each sentence. Default: unknown.
     prefix (str): Prefix of the keys of `doc.spans`.
-    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on. Without clusters, it
-        has one empty group, so that it counts as annotated.
+    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on. If `clusters` is empty,
+        the Doc has one empty group, so that it counts as annotated.
     RAISES (ValueError): A mention or the start of a sentence is outside the words, or a mention
         occurs twice.
     """

@@ -1,9 +1,8 @@
 """Coreference model (Lee et al. 2017). It ranks the possible antecedents of each span."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 import numpy as np
 from spacy.tokens import Doc
@@ -12,7 +11,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ...embedding.segmenters import Segment
 from ...registry import registry
-from ..shared import DocHead, Tok2Vec, check_even, check_rate, check_sizes, forward_head
+from ..shared import DocHead, Tok2Vec, check_even, check_rate, check_sizes
 from ..shared.torch_module import ModuleShim, get_module_shim, make_module, run_module
 from .spans import CandidateSpans, find_candidate_spans
 
@@ -21,11 +20,8 @@ if TYPE_CHECKING:
 
     from .module import SpanRanker
 
-RANKER = "spacy_elmo.tasks.coref.module:SpanRanker"
 
-
-@dataclass(frozen=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Output of the model for one Doc.
 
     candidates (CandidateSpans): All spans up to the maximum width.
@@ -54,9 +50,7 @@ class DocRanker(DocHead):
         RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass, which takes the
             gradients for mention scores and pair scores.
         """
-        tokens = self.head.ops.asarray1i(
-            np.concatenate([np.arange(one.start, one.end) for one in segments])
-        )
+        tokens = self.head.ops.asarray1i(np.concatenate([np.arange(*one[:2]) for one in segments]))
         ranking, backprop_head = self.head((self.vectors[doc][tokens], segments), self.is_train)
 
         def backprop(d_mention_scores: Floats1d, d_pair_scores: Floats2d) -> None:
@@ -113,22 +107,17 @@ def build_coref(
     check_even("encoder_width", encoder_width)
     check_rate("Coref", dropout)
     check_rate("Coref: input_dropout", input_dropout)
-    build = partial(make_module, RANKER, **settings)
+    build = partial(make_module, "spacy_elmo.tasks.coref.module:SpanRanker", **settings)
     attrs = {"max_span_width": max_span_width}
     head: Model = Model("elmo_coref_head", rank, shims=[ModuleShim(build)], attrs=attrs)
-    return Model(
-        "elmo_coref",
-        partial(forward_head, make=DocRanker),
-        init=init,
-        layers=[tok2vec, head],
-        refs={"tok2vec": tok2vec, "head": head},
-    )
+    refs = {"tok2vec": tok2vec, "head": head}
+    return Model("elmo_coref", DocRanker.forward, init=init, layers=[tok2vec, head], refs=refs)
 
 
 def rank(
     model: Model, X: tuple[Floats2d, Sequence[Segment]], is_train: bool
 ) -> tuple[Ranking, Callable]:
-    """Compute the forward pass of the head: score the spans of one Doc from its token vectors.
+    """Score the spans of one Doc from its token vectors. This is the forward pass of the head.
 
     X (Tuple[Floats2d, Sequence[Segment]]): The vectors of the tokens in the segments, concatenated;
         and the segments.
@@ -145,10 +134,8 @@ def rank(
 
     (mention_scores, pair_scores), backprop_module = run_module(model, [vectors], is_train, compute)
 
-    def backprop(d_scores: tuple[Floats1d, Floats2d]) -> Floats2d:
-        return backprop_module(d_scores)[0]
-
-    return Ranking(candidates, mention_scores, found[0], pair_scores), backprop
+    ranking = Ranking(candidates, mention_scores, found[0], pair_scores)
+    return ranking, lambda d_scores: backprop_module(d_scores)[0]
 
 
 def init(model: Model[list[Doc], DocRanker], X: Optional[list[Doc]] = None, Y: Any = None) -> None:

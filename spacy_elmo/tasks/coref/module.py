@@ -14,7 +14,6 @@ from .spans import CandidateSpans, prune
 
 # Largest distance of each bin, in spans. There is one more bin for all larger distances.
 BINS = (1, 2, 3, 4, 7, 15, 31, 63)
-N_BINS = len(BINS) + 1
 SPAN_TOKENS = 512  # Spans that begin in 512 tokens are represented together, to limit the memory.
 
 
@@ -72,7 +71,7 @@ class SpanRanker(nn.Module):
         self.anaphor = nn.Linear(span_width, hidden_width)
         self.antecedent = nn.Linear(span_width, hidden_width, bias=False)
         self.product = nn.Linear(span_width, hidden_width, bias=False)
-        self.distances = nn.Embedding(N_BINS, feature_width)
+        self.distances = nn.Embedding(len(BINS) + 1, feature_width)
         self.distance = nn.Linear(feature_width, hidden_width, bias=False)
         rest = feed_forward(hidden_width, hidden_width, hidden_depth - 1, dropout)
         self.pair = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), *rest)
@@ -90,16 +89,14 @@ class SpanRanker(nn.Module):
             `(n_kept,)`.
         """
         tokens = self.input_dropout(tokens)
-        sentences = tokens.split(list(lengths))
-        encoded = self.dropout(torch.cat(self.encoder.run_in_groups(sentences)))
+        outputs = self.encoder.run_in_groups(tokens.split(list(lengths)))
+        encoded = self.dropout(torch.cat(outputs))
         chunks = self._represent_chunks(tokens, encoded, candidates)
         mention_scores = torch.cat([self.mention(spans).squeeze(1) for spans in chunks])
         n_kept = ceil(self.spans_per_word * len(np.unique(candidates.starts)))
         kept = prune(candidates, mention_scores.detach().cpu().numpy(), n_kept)
-        best = candidates[kept]
-        spans = torch.cat(list(self._represent_chunks(tokens, encoded, best)))
-        pair_scores = self.rank(spans, mention_scores[_index(kept, tokens)])
-        return mention_scores, pair_scores, kept
+        spans = torch.cat(list(self._represent_chunks(tokens, encoded, candidates[kept])))
+        return mention_scores, self.rank(spans, mention_scores[_index(kept, tokens)]), kept
 
     def _represent_chunks(
         self, tokens: Tensor, encoded: Tensor, spans: CandidateSpans

@@ -9,7 +9,7 @@ from spacy.training import Example
 
 from ...registry import registry
 from .clusters import PREFIX, predicted_clusters, read_clusters
-from .spans import Cluster, Mention
+from .spans import Cluster, Clusters, Mention
 
 CLUSTER_METRICS = ("muc", "b3", "ceafe", "lea", "mentions")
 MEAN_OF = ("muc", "b3", "ceafe")
@@ -18,7 +18,7 @@ MEAN_OF = ("muc", "b3", "ceafe")
 class ClusterCounts(NamedTuple):
     """Counts of one metric: precision is `p_right / p_all`, and recall is `r_right / r_all`.
 
-    A metric counts links, mentions or clusters. The counts of several documents can be added.
+    A metric counts links, mentions or clusters. For several documents, sum each count.
     """
 
     p_right: float = 0.0
@@ -52,7 +52,7 @@ def score_coref(
     """Compute precision, recall and F-score of MUC, B3, CEAF (phi 4), LEA and mentions.
 
     Counts are summed over documents, as in the reference scorer of CoNLL 2012 (Pradhan et al.
-    2014). Examples whose reference has no clusters annotation are skipped.
+    2014). Examples whose reference has no annotation of clusters are skipped.
 
     The scores are:
 
@@ -61,7 +61,7 @@ def score_coref(
     * `coref_counts`: the `ClusterCounts` of each document, by metric.
 
     If the prefix is not the default, for example `people`, the same scores are also returned as
-    `people_f`, `people_muc_p` and so on. Then several components do not overwrite each other's
+    `people_f`, `people_muc_p` and so on, so that several components do not overwrite each other's
     scores.
 
     examples (Iterable[Example]): The examples.
@@ -99,7 +99,7 @@ def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
     return scores
 
 
-def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCounts:
+def count_clusters(found: Clusters, gold: Clusters) -> DocCounts:
     """Compare the predicted clusters of a document with the gold clusters.
 
     found (Sequence[List[Tuple[int, int]]]): The predicted clusters.
@@ -118,7 +118,7 @@ def count_clusters(found: Sequence[Cluster], gold: Sequence[Cluster]) -> DocCoun
     }
 
 
-def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, int]:
+def muc(clusters: Clusters, others: Clusters) -> tuple[int, int]:
     """Count the links that join the mentions of clusters, and the right ones (Vilain et al. 1995).
 
     A cluster of n mentions has n - 1 links. If `others` splits it into k parts, n - k links are
@@ -130,14 +130,12 @@ def muc(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[int, in
         clusters for precision.
     RETURNS (Tuple[int, int]): The number of right links, and the number of all links.
     """
-    right = 0
-    for cluster, parts in _parts(clusters, others):
-        n_alone = len(cluster) - sum(parts.values())
-        right += len(cluster) - len(parts) - n_alone
+    # A mention that `others` does not contain is a part of its own, so it does not change n - k.
+    right = sum(parts.total() - len(parts) for _, parts in _parts(clusters, others))
     return right, sum(len(cluster) - 1 for cluster in clusters)
 
 
-def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
+def b_cubed(clusters: Clusters, others: Clusters) -> tuple[float, int]:
     """Sum, over all mentions, the right share of a mention's cluster (Bagga and Baldwin 1998).
 
     The share is the number of mentions that the mention's clusters in `clusters` and `others` have
@@ -145,13 +143,12 @@ def b_cubed(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[flo
 
     RETURNS (Tuple[float, int]): The sum, and the number of mentions.
     """
-    right = sum(
-        n * n / len(cluster) for cluster, parts in _parts(clusters, others) for n in parts.values()
-    )
+    pairs = _parts(clusters, others)
+    right = sum(n * n / len(cluster) for cluster, parts in pairs for n in parts.values())
     return right, sum(map(len, clusters))
 
 
-def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
+def ceafe(clusters: Clusters, others: Clusters) -> float:
     """Match each cluster with at most one cluster of `others` (Luo 2005).
 
     The similarity of two clusters k and r is phi 4, `2 |k & r| / (|k| + |r|)`.
@@ -167,11 +164,12 @@ def ceafe(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> float:
     return float(similarity[linear_sum_assignment(similarity, maximize=True)].sum())
 
 
-def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, int]:
+def lea(clusters: Clusters, others: Clusters) -> tuple[float, int]:
     """Sum, over all clusters, the size times the share of right links (Moosavi and Strube 2016).
 
-    A cluster has a link between each two of its mentions. A link is right if both mentions are also
-    in one cluster of `others`. A cluster of one mention is right if it is also in `others`.
+    A cluster has a link between each two of its mentions. A link is right if one cluster of
+    `others` also contains both mentions. A cluster of one mention is right if it is also in
+    `others`.
 
     RETURNS (Tuple[float, int]): The sum, and the sum of the clusters' sizes.
     """
@@ -180,14 +178,11 @@ def lea(clusters: Sequence[Cluster], others: Sequence[Cluster]) -> tuple[float, 
         if len(cluster) == 1:
             right += any(len(others[j]) == 1 for j in parts)
         else:
-            links = sum(n * (n - 1) for n in parts.values())
-            right += links / (len(cluster) - 1)
+            right += sum(n * (n - 1) for n in parts.values()) / (len(cluster) - 1)
     return right, sum(map(len, clusters))
 
 
-def _parts(
-    clusters: Sequence[Cluster], others: Sequence[Cluster]
-) -> Iterable[tuple[Cluster, Counter[int]]]:
+def _parts(clusters: Clusters, others: Clusters) -> Iterable[tuple[Cluster, Counter[int]]]:
     """Yield each cluster, and for each index j the number of its mentions in `others[j]`."""
     place: dict[Mention, int] = {m: j for j, other in enumerate(others) for m in other}
     for cluster in clusters:

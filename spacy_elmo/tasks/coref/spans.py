@@ -12,6 +12,7 @@ from ..shared import log_sum_exp
 
 Mention = tuple[int, int]  # First token, and the token after the last one.
 Cluster = list[Mention]
+Clusters = Sequence[Cluster]
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,7 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
             break
         start, end = mentions[i]
         inside = range(start + 1, end)
-        if not any(
-            last_end.get(token, 0) > end or first_start.get(token, start) < start
-            for token in inside
-        ):
+        if not any(last_end.get(t, 0) > end or first_start.get(t, start) < start for t in inside):
             kept.append(i)
             last_end[start] = max(end, last_end.get(start, 0))
             first_start[end] = min(start, first_start.get(end, start))
@@ -99,8 +97,8 @@ def make_clusters(
     """Group spans that are linked to an antecedent into clusters.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
-    links (numpy.ndarray): For each span i, the number n if span i - n is its antecedent; 0 if it
-        has none. *Shape:* `(n_spans,)`
+    links (numpy.ndarray): For each span i, the number n if span i - n is its antecedent; 0 if span
+        i has no antecedent. *Shape:* `(n_spans,)`
     is_mention (numpy.ndarray): True at spans that become a cluster of one mention if they have no
         links. *Shape:* `(n_spans,)`
     RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
@@ -113,9 +111,7 @@ def make_clusters(
     return [cluster_of[i] for i in firsts if len(cluster_of[i]) > 1 or is_mention[i]]
 
 
-def gold_pairs(
-    mentions: Sequence[Mention], clusters: Sequence[Cluster], n_columns: int
-) -> np.ndarray:
+def gold_pairs(mentions: Sequence[Mention], clusters: Clusters, n_columns: int) -> np.ndarray:
     """Find the right antecedents of each span: those in the same gold cluster.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
@@ -137,7 +133,7 @@ def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Fl
     """Compute the loss of the scores of antecedents (Lee et al. 2017, section 6).
 
     The loss of a span is the negative logarithm of the summed probability of its right antecedents.
-    If it has none, "no antecedent" with score 0 is right.
+    If the span has no right antecedent, "no antecedent" with score 0 is right.
 
     pair_scores (Floats2d): The scores of `Ranking`. *Shape:* `(n_kept, n_columns)`
     right (numpy.ndarray): The result of `gold_pairs`. *Shape:* `(n_kept, n_columns)`

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
@@ -16,7 +16,6 @@ from ..shared import check_sizes
 from ..shared.bio import BILUOTags, BIOTags, LabeledSpan, make_tags, viterbi
 from ..shared.pipe import SpanPipe
 from ..shared.spans import place_of, span_error
-from ..shared.task_files import READERS
 from .gold import gold_spans, reference_spans
 from .model import CRF_PARAMS, Chains, log_partition
 
@@ -42,7 +41,7 @@ class CRFTagger(SpanPipe):
     RAISES (ValueError): A value is out of range.
     """
 
-    reader = READERS["elmo_crf"]
+    factory = "elmo_crf"
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class CRFTagger(SpanPipe):
                 blocked = [doc[t.i : t.i + 1] for t in doc if t.ent_iob_ == "B" and not t.ent_type]
                 doc.set_ents([*doc.ents, *spans], blocked=blocked)
             else:
-                doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+                doc.spans[self.spans_key] = spans
 
     # Training
 
@@ -136,7 +135,7 @@ class CRFTagger(SpanPipe):
     def _gold(self, example: Example) -> Optional[np.ndarray]:
         """Find the tags of each token that agree with the gold spans; None without annotation.
 
-        RETURNS (Optional[numpy.ndarray]): True at such tags. *Shape:* `(n_tokens, n_tags)`
+        RETURNS (Optional[numpy.ndarray]): True at tags that agree. *Shape:* `(n_tokens, n_tags)`
         RAISES (ValueError): A label is unknown, gold spans overlap, or a gold span has no tokens or
             no label.
         """
@@ -146,11 +145,9 @@ class CRFTagger(SpanPipe):
         for start, end, label in gold.spans:
             if label not in self.labels:
                 span = Span(example.predicted, start, end, label=label)
-                fault = (
-                    f"has a label that '{self.name}' does not know. Initialize it with this label"
-                )
-                raise span_error(span, self.spans_key, fault)
-        return self._tags.allowed(gold.spans, gold.missing, len(example.predicted))
+                reason = f"that '{self.name}' does not know. Initialize it with this label"
+                raise span_error(span, self.spans_key, f"has a label {reason}")
+        return self._tags.allowed(gold.spans, gold.missing)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Compare the predicted spans with the gold spans.

@@ -21,7 +21,7 @@ BIO_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.BIOCorpus.v1")
 def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> Reader:
-    """Make a corpus reader for `elmo_crf`. Its Docs have the tokens of the file.
+    """Make a corpus reader for `elmo_crf`. The Docs have the tokens of the file.
 
     The file is one of:
 
@@ -45,7 +45,7 @@ def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> 
 def _regroup(doc: Doc, spans_key: str) -> None:
     """Move the entities of a Doc to a span group, if entities are annotated.
 
-    RAISES (ValueError): Only some tokens are annotated: a span group cannot store this.
+    RAISES (ValueError): Only some tokens are annotated. A span group cannot store which ones.
     """
     if not doc.has_annotation("ENT_IOB"):
         return

@@ -5,7 +5,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
-from spacy.scorer import Scorer, get_ner_prf
+from spacy.pipeline.spancat import spancat_score
+from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
@@ -90,9 +91,4 @@ def score_crf(
     """
     if spans_key is None:
         return get_ner_prf(examples)
-    return Scorer.score_spans(
-        examples,
-        f"spans_{spans_key}",
-        getter=lambda doc, _: doc.spans.get(spans_key, ()),
-        has_annotation=lambda doc: spans_key in doc.spans,
-    )
+    return spancat_score(examples, spans_key=spans_key, allow_overlap=False)

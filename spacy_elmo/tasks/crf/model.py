@@ -1,8 +1,9 @@
 """Model of `elmo_crf`: scores of tags, and the partition function of a linear-chain CRF.
 
 Each step of the recursion computes `log(exp(values) @ exp(matrix))`. We subtract the largest value
-first, so that one matrix product is enough. If the values are too far apart for that, `log_sum_exp`
-computes the step. The gradient has its own code, because PyTorch's autograd takes twice as long.
+first, so that one matrix product is enough. If this would underflow because the values are too far
+apart, `log_sum_exp` computes the step. The gradient has its own code, because PyTorch's autograd
+takes twice as long.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,8 +66,8 @@ def log_partition(chains: Chains, xp: Any = np) -> tuple[float, Chains]:
         sequence of tags must be possible.
     xp (module): numpy or cupy.
     RETURNS (Tuple[float, Chains]): The logarithms, summed over the Docs, and the gradient. The
-        gradient with respect to a score is its expected count. For the score of a tag at a token,
-        this is the marginal probability of the tag.
+        gradient with respect to a score is the expected count of the score's tag or transition. For
+        a tag at a token, this is the marginal probability of the tag.
     """
     lengths = [len(values) for values in chains.scores]
     order = pack([n for n in lengths if n])
@@ -120,7 +121,7 @@ class _Transitions:
         self.values = xp.exp(matrix - self.largest)
 
     def _is_wide(self, values: Any, largest: Any) -> bool:
-        """Return whether `exp(value - largest)` may underflow to 0 for a value above -inf."""
+        """Return whether `exp(value - largest)` may underflow to 0 for some finite value."""
         lowest = self.xp.where(self.xp.isneginf(values), largest, values)
         return bool((largest - lowest).max() + self.spread > SAFE)
 
@@ -130,11 +131,12 @@ class _Transitions:
         if self._is_wide(values, largest):
             return log_sum_exp(values[:, :, None] + self.matrix, axis=1)[:, 0]
         with np.errstate(divide="ignore"):  # log(0) is minus infinity here.
-            sums = self.xp.log(self.xp.exp(values - largest) @ self.values)
-        return sums + largest + self.largest
+            return self.xp.log(self.xp.exp(values - largest) @ self.values) + largest + self.largest
 
     def leave(self, values: Any, reached: Any, following: Any) -> tuple[Any, Any]:
         """Compute the gradient of `reach`: probabilities of the tags before it, and of transitions.
+
+        "Before" and "after" refer to the step of the recursion that `reach` computes.
 
         values (Floats2d): The argument of `reach`.
         reached (Floats2d): The result of `reach` for these values.
@@ -172,15 +174,9 @@ def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
     """
     output: Model[Floats2d, Floats2d] = Linear(nO=nO)
     scores: Tok2Vec = chain(tok2vec, with_array(chain(Dropout(), output)))
-    return Model(
-        "elmo_crf",
-        forward,
-        init=init,
-        dims={"nO": nO},
-        params=dict.fromkeys(CRF_PARAMS),
-        layers=[scores],
-        refs={"tok2vec": tok2vec, "output": output},
-    )
+    dims, params = {"nO": nO}, dict.fromkeys(CRF_PARAMS)
+    layers, refs = [scores], {"tok2vec": tok2vec, "output": output}
+    return Model("elmo_crf", forward, init=init, dims=dims, params=params, layers=layers, refs=refs)
 
 
 def forward(model: CRF, docs: list[Doc], is_train: bool) -> tuple[Chains, Callable]:
@@ -190,8 +186,7 @@ def forward(model: CRF, docs: list[Doc], is_train: bool) -> tuple[Chains, Callab
     def backprop(gradient: Chains) -> list[Doc]:
         for name in CRF_PARAMS:
             model.inc_grad(name, model.ops.asarray(getattr(gradient, name), dtype="float32"))
-        d_scores = [model.ops.asarray2f(values) for values in gradient.scores]
-        return backprop_scores(d_scores)
+        return backprop_scores([model.ops.asarray2f(values) for values in gradient.scores])
 
     return Chains(scores, *(model.get_param(name) for name in CRF_PARAMS)), backprop
 

@@ -7,6 +7,7 @@ import numpy as np
 from spacy.tokens import Doc
 from thinc.api import Model, get_array_module
 from thinc.types import Floats2d, FloatsXd
+from typing_extensions import Self
 
 Vectors: TypeAlias = list[Floats2d]
 Tok2Vec: TypeAlias = Model[list[Doc], Vectors]
@@ -21,7 +22,7 @@ def check_sizes(name: str, **sizes: float) -> None:
 
 
 def check_even(name: str, width: int) -> None:
-    """Raise an error if a width is odd or 0. Each of two directions gets half of it."""
+    """Raise an error if a width is below 2 or odd. Each of two directions needs half of it."""
     if width < 2 or width % 2:
         raise ValueError(f"{name}: width must be even and at least 2, got {width}")
 
@@ -36,8 +37,8 @@ class DocHead:
     """Callable that runs the head of a model: the layers after the token vectors.
 
     The vectors of a batch are computed once. But a component can call the head several times, for
-    example once for each Doc. `d_vectors` is the sum of the gradients from all these calls. A
-    subclass defines `__call__`.
+    example once for each Doc. `d_vectors` sums the gradients from all these calls. A subclass
+    defines `__call__`.
 
     head (Model): The layers after the vectors.
     vectors (List[Floats2d]): Vectors of the Docs. *Shape:* `(n_tokens, width)` each
@@ -50,20 +51,16 @@ class DocHead:
         self.is_train = is_train
         self.d_vectors = [head.ops.xp.zeros_like(values) for values in vectors if is_train]
 
+    @classmethod
+    def forward(cls, model: Model, docs: list[Doc], is_train: bool) -> tuple[Self, Callable]:
+        """Compute the vectors of Docs. Return an object of this class, and the backward pass.
 
-def forward_head(
-    model: Model, docs: list[Doc], is_train: bool, *, make: Callable[..., DocHead]
-) -> tuple[DocHead, Callable]:
-    """Compute the vectors of Docs. Return a callable for the head, and the backward pass.
-
-    `make` is the class of the callable, a subclass of DocHead.
-
-    In training, first run the backward pass of each call of the head. Then call the backward pass
-    of this function once, with the callable as its argument.
-    """
-    vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
-    head = make(model.get_ref("head"), vectors, is_train)
-    return head, lambda finished: backprop_tok2vec(finished.d_vectors)
+        In training, call the object, and run the backward pass of each of these calls. Then run the
+        backward pass that this method returned, once, with the object as its argument.
+        """
+        vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
+        head = cls(model.get_ref("head"), vectors, is_train)
+        return head, lambda finished: backprop_tok2vec(finished.d_vectors)
 
 
 def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
@@ -71,11 +68,10 @@ def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
 
     scores (FloatsXd): The logarithms. They may be -inf.
     axis (int): The axis to sum over. The result has length 1 there.
-    RETURNS (FloatsXd): The logarithms of the sums; -inf if all scores are -inf.
+    RETURNS (FloatsXd): The logarithms of the sums. A logarithm is -inf if all its scores are -inf.
     """
     xp = get_array_module(scores)
     highest = scores.max(axis=axis, keepdims=True)
     highest = xp.where(xp.isneginf(highest), 0.0, highest)
     with np.errstate(divide="ignore"):  # log(0) is minus infinity here.
-        total: FloatsXd = highest + xp.log(xp.exp(scores - highest).sum(axis=axis, keepdims=True))
-    return total
+        return highest + xp.log(xp.exp(scores - highest).sum(axis=axis, keepdims=True))

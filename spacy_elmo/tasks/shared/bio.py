@@ -11,10 +11,11 @@ Tags = TypeVar("Tags", bound="BIOTags")
 
 
 class BIOTags:
-    """Converter between labeled spans and BIO tags, which are numbers.
+    """Converter between labeled spans and BIO tags. A tag is a number.
 
-    Tag 0 is O. Then each label has two tags: B and I. I can only follow B or I of the same label.
-    Three arrays are 0 where tags are valid, and minus infinity where they are not:
+    Tag 0 is O. The next tags are B and I of the first label, then B and I of the second label, and
+    so on. I can only follow B or I of the same label. Three arrays contain 0 for valid tags, and
+    minus infinity for invalid tags:
 
     * `transitions`: from the tag of a token to the tag of the next. *Shape:* `(n_tags, n_tags)`
     * `start`: for the tag of the first token. *Shape:* `(n_tags,)`
@@ -73,21 +74,18 @@ class BIOTags:
                 spans[-1] = (spans[-1][0], i + 1, self.labels[label])
         return spans
 
-    def allowed(
-        self, spans: Sequence[LabeledSpan], missing: np.ndarray, n_tokens: int
-    ) -> np.ndarray:
+    def allowed(self, spans: Sequence[LabeledSpan], missing: np.ndarray) -> np.ndarray:
         """Find all tags of each token that agree with a complete or partial annotation.
 
         spans (Sequence[Tuple[int, int, str]]): The spans, which do not overlap.
         missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
-        n_tokens (int): Number of tokens.
-        RETURNS (numpy.ndarray): True at such tags. *Shape:* `(n_tokens, n_tags)`
+        RETURNS (numpy.ndarray): True at tags that agree. *Shape:* `(n_tokens, n_tags)`
         RAISES (KeyError): A label is unknown.
         """
-        allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, n_tokens)]
+        allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, len(missing))]
         allowed[missing] = True
         for _, end, label in spans:
-            if end < n_tokens:  # An I of the same label would make the span longer.
+            if end < len(missing):  # An I of the same label would make the span longer.
                 allowed[end, self.begin(label) + 1] = False
         return allowed
 
@@ -105,7 +103,7 @@ class BIOTags:
 
 
 class BILUOTags(BIOTags):
-    """Converter between labeled spans and BILUO tags, which are numbers.
+    """Converter between labeled spans and BILUO tags. A tag is a number.
 
     A span of one token is U. Longer spans begin with B and end with L.
     """

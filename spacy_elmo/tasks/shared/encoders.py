@@ -37,10 +37,8 @@ def build_birnn(width: int, depth: int = 1, cell: str = "lstm", dropout: float =
     check_rate("BiRNN", dropout)
     build = partial(make_module, f"{__package__}.recurrent:DroppedRNN", cell=cell, dropout=dropout)
     dims = {"nO": width, "nI": None}
-    layers: list[Encoder] = [
-        Model("birnn", forward, init=init, dims=dims, shims=[ModuleShim(build)])
-        for _ in range(depth)
-    ]
+    make_layer = partial(Model, "birnn", forward, init=init, dims=dims)
+    layers: list[Encoder] = [make_layer(shims=[ModuleShim(build)]) for _ in range(depth)]
     return layers[0] if depth == 1 else chain(*layers)
 
 

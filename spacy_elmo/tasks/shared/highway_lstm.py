@@ -53,17 +53,12 @@ def build_highway_lstm(
         check_even("HighwayLSTM", width)
     check_sizes("HighwayLSTM", width=width, depth=depth)
     check_rate("HighwayLSTM", dropout)
-    layers: list[Encoder] = [
-        Model(
-            "highway_lstm",
-            forward,
-            init=init,
-            dims={"nO": width, "nI": None},
-            params=dict.fromkeys(LSTM_PARAMS),
-            attrs={"directions": [0, 1] if both else [i % 2], "dropout": dropout},
-        )
-        for i in range(depth)
-    ]
+    dims, params = {"nO": width, "nI": None}, dict.fromkeys(LSTM_PARAMS)
+    layers: list[Encoder] = []
+    for i in range(depth):
+        attrs = {"directions": [0, 1] if both else [i % 2], "dropout": dropout}
+        layer = Model("highway_lstm", forward, init=init, dims=dims, params=params, attrs=attrs)
+        layers.append(layer)
     return layers[0] if depth == 1 else chain(*layers)
 
 

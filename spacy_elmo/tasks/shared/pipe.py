@@ -10,9 +10,13 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
+from .task_files import READERS
 from .torch_module import check_initialized
 
 N_SAMPLES = 10  # Number of Docs that the model infers its sizes from.
+
+
+Getter = Callable[[], Iterable[Example]]  # Type of `get_examples`.
 
 
 class TaskPipe(TrainablePipe):
@@ -23,12 +27,12 @@ class TaskPipe(TrainablePipe):
     * `_gold(example)`: returns the gold annotation as token positions in the predicted Doc; None
       without annotation. Raises a ValueError if the annotation is wrong.
     * `_loss(gold, scores)`: returns the loss, in nats, and its gradient with respect to the scores.
-    * `_found_in(doc)`: returns the labels in the annotation of a reference. If there are no labels,
-      returns other values that are true if there is annotation.
+    * `_found_in(doc)`: returns the labels in the annotation of a reference. A component without
+      labels returns other values. At least one of them is true if the reference is annotated.
     * `_wanted`: describes the annotation that training needs, for error messages.
     """
 
-    reader: str  # Name of the reader of the component's own files.
+    factory: str  # Name of the component's factory.
     advice = "Annotate them"  # What to do if the training examples have no annotation.
 
     def __init__(self, vocab: Vocab, model: Model, name: str, scorer: Optional[Callable]):
@@ -88,14 +92,11 @@ class TaskPipe(TrainablePipe):
     def _learn(self, docs: list[Doc], gold: list) -> float:
         """Run the model forwards and backwards on a batch, and return the loss."""
         scores, backprop = self.model.begin_update(docs)
-        loss: float
         loss, gradient = self._loss(gold, scores)
         backprop(gradient)
         return loss
 
-    def initialize(
-        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
-    ) -> None:
+    def initialize(self, get_examples: Getter, *, nlp: Optional[Language] = None) -> None:
         """Initialize the model. The first examples determine its sizes.
 
         get_examples (Callable[[], Iterable[Example]]): The examples.
@@ -105,13 +106,11 @@ class TaskPipe(TrainablePipe):
         docs, _ = self._samples(get_examples)
         self.model.initialize(X=docs)
 
-    def _samples(
-        self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
-    ) -> tuple[list[Doc], set]:
+    def _samples(self, get_examples: Getter, has_labels: bool = False) -> tuple[list[Doc], set]:
         """Return some Docs to infer the sizes of the model from, and the labels of all examples.
 
         get_examples (Callable[[], Iterable[Example]]): The training examples.
-        has_labels (bool): Whether the labels are already known. Then no example needs annotation.
+        has_labels (bool): Whether the labels are already known. If so, no example needs annotation.
         RETURNS (Tuple[List[Doc], Set]): The predicted Docs of the first examples; and all values
             that `_found_in` returns for the references.
         RAISES (ValueError): There are no examples, or none has the annotation that is needed.
@@ -125,7 +124,7 @@ class TaskPipe(TrainablePipe):
         if not samples:
             raise ValueError(
                 f"'{self.name}' got no training examples. Check that the file is not empty, and "
-                f"that its reader has the right format (.jsonl files need {self.reader})"
+                f"that its reader has the right format (.jsonl files need {READERS[self.factory]})"
             )
         if not any(found) and not has_labels:
             raise ValueError(

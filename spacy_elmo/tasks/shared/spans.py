@@ -62,11 +62,12 @@ def to_reference(example: Example) -> "Aligner":
 class Aligner:
     """Map from the tokens and spans of a Doc to those of another Doc of the same text.
 
-    The Docs are compared once for all spans. spaCy's own functions compare them at each call.
+    The Docs are aligned once for all spans. spaCy's own functions align the Docs at each call.
 
     doc (Doc): The Doc.
     other (Doc): The other Doc. Whitespace may differ.
-    align (Callable[[], AlignmentArray]): Makes spaCy's alignment from `doc` to `other`.
+    align (Callable[[], AlignmentArray]): Makes spaCy's alignment from `doc` to `other`. It is only
+        called if their tokens differ.
     """
 
     def __init__(self, doc: Doc, other: Doc, align: Callable[[], Any]):
@@ -81,7 +82,9 @@ class Aligner:
         return [int(token) for token in self.alignment[start:end]]
 
     def span(self, start: int, end: int) -> Optional[tuple[int, int]]:
-        """Find the span with the same text in the other Doc. Whitespace and case may differ.
+        """Find the span of the other Doc that has the same text as `doc[start:end]`.
+
+        Whitespace and case may differ.
 
         RETURNS (Optional[Tuple[int, int]]): First token and the token after the last one; None if
             no span has this text.

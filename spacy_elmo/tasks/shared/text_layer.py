@@ -6,7 +6,8 @@ length, also from different Docs, share a batch, so that padding is small.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Optional
+from itertools import product
+from typing import Any, Optional
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -45,21 +46,14 @@ def TextLayer(
     refs = {"tok2vec": tok2vec, "output_tok2vec": output_tok2vec}
     if output_tok2vec is not None:
         set_place(output_tok2vec, "output")
+    dims, shims = {"nO": nO}, [ModuleShim(build)]
+    layers = [layer for layer in refs.values() if layer is not None]
     return Model(
-        name,
-        forward,
-        init=init,
-        dims={"nO": nO},
-        layers=[layer for layer in refs.values() if layer is not None],
-        shims=[ModuleShim(build)],
-        refs=refs,
-        attrs=attrs,
+        name, forward, init=init, dims=dims, layers=layers, shims=shims, refs=refs, attrs=attrs
     )
 
 
-def create_module(
-    model: Model, X: Optional[list[Doc]] = None, Y: object = None, **sizes: int
-) -> None:
+def create_module(model: Model, X: Optional[list[Doc]] = None, Y: Any = None, **sizes: int) -> None:
     """Initialize a layer: infer the widths of its vectors, and create its module.
 
     The module gets the widths as `nI` (of `tok2vec`) and `nE` (of `output_tok2vec`, or 0).
@@ -76,10 +70,8 @@ def create_module(
     get_module_shim(model).create(nI=nI, nE=nE, **sizes)
 
 
-def init_classifier(
-    model: Model, X: Optional[list[Doc]] = None, Y: Optional[Floats2d] = None
-) -> None:
-    """Initialize a layer with an output per label. Y has a column for each label."""
+def init_classifier(model: Model, X: Optional[list[Doc]] = None, Y: Any = None) -> None:
+    """Initialize a layer with an output per label. Y is an array with a column for each label."""
     if Y is not None and model.has_dim("nO") is None:
         model.set_dim("nO", Y.shape[1])
     create_module(model, X, nO=model.get_dim("nO"))
@@ -108,15 +100,10 @@ def run_texts(
     lengths = [[tokens.stop - tokens.start for tokens in texts] for _, texts in items]
     for batch in by_padded(lengths, model.attrs["max_batch_tokens"]):
         # The module has an argument for each layer and text: a list with an array per item.
-        places = [
-            (layer, items[i][0], items[i][1][text])
-            for layer in range(len(runs))
-            for text in range(len(items[0][1]))
-            for i in batch
-        ]
+        order = product(range(len(runs)), range(len(items[0][1])), batch)
+        places = [(layer, items[i][0], items[i][1][text]) for layer, text, i in order]
         parts = [runs[layer][0][doc][tokens] for layer, doc, tokens in places]
-        compute = partial(_run_groups, size=len(batch))
-        found, backprop = run_module(model, parts, is_train, compute)
+        found, backprop = run_module(model, parts, is_train, partial(_run_groups, size=len(batch)))
         outputs.update(zip(batch, found))
         passes.append((batch, places, backprop))
 
@@ -134,8 +121,7 @@ def run_texts(
 
 def _run_groups(module: Callable, tensors: list, *, size: int) -> Sequence:
     """Split tensors into lists of `size` tensors. Call a module with each list as an argument."""
-    found: Sequence = module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
-    return found
+    return module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
 
 
 def classify(

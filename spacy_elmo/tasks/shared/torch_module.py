@@ -16,17 +16,16 @@ from ...frozen.threads import limit_threads_after_fork
 from ...layers.bilm import copy_shim
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from torch.nn import Module
 
 
 class ModuleShim(PyTorchShim):
     """Thinc shim of a PyTorch module that is created when its sizes are known.
 
-    It is saved as sizes and tensors, never as a pickle.
+    The module is saved as sizes and tensors, never as a pickle.
 
-    build (Callable[..., Module]): Makes the module. The sizes are keyword arguments. It must be
-        picklable: a class, a function at the top level of a module, or a `functools.partial`.
+    build (Callable[..., Module]): Makes the module. The sizes are keyword arguments. `build` must
+        be picklable: a class, a function at the top level of a module, or a `functools.partial`.
     """
 
     def __init__(self, build: "Callable[..., Module]"):
@@ -37,7 +36,7 @@ class ModuleShim(PyTorchShim):
     def module(self) -> "Module":
         """PyTorch module.
 
-        RAISES (ValueError): It is not created yet.
+        RAISES (ValueError): The module is not created yet.
         """
         if self._model is None:
             raise ValueError("the model is not initialized. Call nlp.initialize first")
@@ -116,11 +115,9 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     # A file must not override settings of the architecture, such as the number of layers: a wrong
     # value could make the module arbitrarily large.
     fixed = getattr(build, "keywords", {})
-    wrong = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
-    if wrong:
-        raise ValueError(
-            f"saved weights of a task's model: '{wrong[0]}' cannot be one of its sizes"
-        )
+    bad = [name for name, size in sizes.items() if type(size) is not int or name in fixed]
+    if bad:
+        raise ValueError(f"saved weights of a task's model: '{bad[0]}' cannot be one of its sizes")
     kinds = (SafetensorError, ValueError, TypeError, RuntimeError)
     with named_errors(f"saved weights of a task's model with {shortened(sizes)}", kinds):
         with on_meta_device():
@@ -135,13 +132,12 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
 
 
 def make_module(place: str, **sizes: Any) -> "Module":
-    """Import the class of a PyTorch module, and make the module. This delays the import of PyTorch.
+    """Make a PyTorch module from the path of its class. PyTorch is not imported before this call.
 
     place (str): Path of the class, such as "spacy_elmo.tasks.coref.module:SpanRanker".
     sizes (Any): The arguments of the class.
     """
-    module: Module = resolve_name(place)(**sizes)
-    return module
+    return resolve_name(place)(**sizes)
 
 
 def get_module_shim(model: Model) -> ModuleShim:
@@ -156,7 +152,7 @@ def check_initialized(model: Model, name: str) -> None:
 
     model (Model): The component's model.
     name (str): The component's name.
-    RAISES (ValueError): It is not initialized (spaCy's error E109).
+    RAISES (ValueError): The component is not initialized (spaCy's error E109).
     """
     shims = [shim for layer in model.walk() for shim in layer.shims]
     missing = any(isinstance(shim, ModuleShim) and shim._model is None for shim in shims)
@@ -165,10 +161,7 @@ def check_initialized(model: Model, name: str) -> None:
 
 
 def run_module(
-    model: Model,
-    inputs: Sequence[FloatsXd],
-    is_train: bool,
-    compute: "Callable[..., Sequence[Tensor]]",
+    model: Model, inputs: Sequence[FloatsXd], is_train: bool, compute: "Callable[..., Sequence]"
 ) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[FloatsXd]]]:
     """Run the PyTorch module of a layer, and return its outputs and the backward pass.
 
@@ -177,8 +170,9 @@ def run_module(
     is_train (bool): Whether there will be a backward pass.
     compute (Callable[..., Sequence[Tensor]]): Computes the outputs from two arguments: the module,
         and the list of inputs as tensors.
-    RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass. It converts
-        gradients of the outputs to gradients of the inputs, and adds to the parameters' gradients.
+    RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass. The backward pass
+        converts gradients of the outputs to gradients of the inputs. It also adds to the gradients
+        of the parameters.
     """
     import torch
 
@@ -191,9 +185,7 @@ def run_module(
     def backprop(d_outputs: Sequence[FloatsXd]) -> list[FloatsXd]:
         reached = [pair for pair in zip(outputs, d_outputs) if pair[0].requires_grad]
         torch.autograd.backward([y for y, _ in reached], [xp2torch(dy) for _, dy in reached])
-        return [
-            model.ops.xp.zeros_like(x) if tensor.grad is None else torch2xp(tensor.grad)
-            for x, tensor in zip(inputs, tensors)
-        ]
+        pairs = zip(inputs, (tensor.grad for tensor in tensors))
+        return [model.ops.xp.zeros_like(x) if g is None else torch2xp(g) for x, g in pairs]
 
     return [torch2xp(y) for y in outputs], backprop

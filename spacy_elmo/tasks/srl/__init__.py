@@ -17,7 +17,6 @@ from ..shared import check_sizes
 from ..shared.bio import make_tags
 from ..shared.pipe import SpanPipe
 from ..shared.spans import checked_spans, name_of
-from ..shared.task_files import READERS
 from .frames import (
     KEY,
     PREDICATE,
@@ -26,14 +25,11 @@ from .frames import (
     checked_frames,
     gold_frames,
     read_frames,
-    with_predicate,
     write_frames,
 )
 from .model import Instance, InstanceScorer, Predicates, predicate_instances, segment_instances
 
 PREDICATES = ("model", "verbs", "gold")
-TINY = 1e-30
-VERBS = ("VERB", "AUX")
 # Key of `cfg`: whether the model has learned to find predicates. Older saved pipes do not have it.
 FINDS_PREDICATES = "finds_predicates"
 
@@ -47,9 +43,9 @@ class SemanticRoleLabeler(SpanPipe):
     vocab (Vocab): The vocab.
     model (Model[List[Doc], InstanceScorer]): The model.
     name (str): Name of the pipe.
-    predicates (str): Source of the predicates in prediction. "model": the model finds them, which
-        it learns in training. "verbs": tokens with `pos_` VERB or AUX. "gold": the predicates that
-        are already in `doc.spans["srl"]` or, in an evaluation, in the reference.
+    predicates (str): Source of the predicates in prediction. "model": the model finds them (it
+        learns this in training). "verbs": tokens with `pos_` VERB or AUX. "gold": the predicates
+        that are already in `doc.spans["srl"]` or, in an evaluation, in the reference.
     segmenter (Callable[[Doc], List[Segment]]): Splits a Doc into the sentences that the model
         reads.
     max_batch_tokens (int): Maximum number of tokens in a batch of the encoder. The tokens of a
@@ -58,7 +54,7 @@ class SemanticRoleLabeler(SpanPipe):
     RAISES (ValueError): A value is out of range.
     """
 
-    reader = READERS["elmo_srl"]
+    factory = "elmo_srl"
     own_labels = (PREDICATE,)
     _wanted = f"spans in doc.spans[{KEY!r}]"
 
@@ -110,11 +106,9 @@ class SemanticRoleLabeler(SpanPipe):
             ]
             for one, logits in self._scored(predicate_instances(segments, predicates), score):
                 first = one.segment.start
-                tags = self._tags.decode_roles(logits, one.predicate - first)
-                frames[one.doc][one.predicate] = [
-                    (start + first, end + first, label)
-                    for start, end, label in self._tags.spans(tags)
-                ]
+                spans = self._tags.spans(self._tags.decode_roles(logits, one.predicate - first))
+                roles = [(start + first, end + first, label) for start, end, label in spans]
+                frames[one.doc][one.predicate] = roles
             found.extend(frames)
         return found
 
@@ -139,7 +133,7 @@ class SemanticRoleLabeler(SpanPipe):
                 f"'{self.name}' has predicates = 'verbs', but the Doc {name_of(doc)} has no parts "
                 f"of speech. Add a component that sets token.pos before it, or use 'model'"
             )
-        return [token.i for token in doc if token.pos_ in VERBS]
+        return [token.i for token in doc if token.pos_ in ("VERB", "AUX")]
 
     def _scored(
         self, instances: Iterable[Instance], score: InstanceScorer
@@ -213,7 +207,7 @@ class SemanticRoleLabeler(SpanPipe):
             shifted = [(first - start, last - start, label) for first, last, label in spans]
             tags = self.model.ops.asarray(self._tags.of_spans(shifted, len(one)))
             rows = self.model.ops.xp.arange(len(tags))
-            loss -= float(self.model.ops.xp.log(probabilities[rows, tags] + TINY).sum())
+            loss -= float(self.model.ops.xp.log(probabilities[rows, tags] + 1e-30).sum())
             d_logits = probabilities.copy()
             d_logits[rows, tags] -= 1.0
             d_scores.append(d_logits)
@@ -229,7 +223,7 @@ class SemanticRoleLabeler(SpanPipe):
         """Compare the predicted roles with the gold roles.
 
         If `predicates` is "gold", a predicted Doc without `doc.spans["srl"]` first gets the
-        predicates of its reference. Then their roles are predicted.
+        predicates of its reference, and the model predicts the roles of these predicates.
 
         examples (Iterable[Example]): The examples.
         RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_srl`.
@@ -240,7 +234,7 @@ class SemanticRoleLabeler(SpanPipe):
             for example in examples:
                 frames = gold_frames(example)
                 if frames is not None and KEY not in example.predicted.spans:
-                    write_frames(example.predicted, {i: with_predicate(i, []) for i in frames})
+                    write_frames(example.predicted, {i: [(i, i + 1, PREDICATE)] for i in frames})
                     docs.append(example.predicted)
             self.set_annotations(docs, self.predict(docs))
         return super().score(examples, **kwargs)

@@ -22,7 +22,7 @@ SRL_SCHEMA = Schema(
 
 @registry.readers("spacy-elmo.SRLCorpus.v1")
 def make_srl_corpus(path: Union[str, Path]) -> Reader:
-    """Make a corpus reader for `elmo_srl`. Its Docs have the tokens of the file.
+    """Make a corpus reader for `elmo_srl`. The Docs have the tokens of the file.
 
     The file is one of:
 

@@ -1,12 +1,12 @@
 """Frames (predicates with their roles) in `doc.spans["srl"]`, and the scorer."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional
 
 import numpy as np
 from spacy.scorer import PRFScore
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ...embedding.segmenters import Segmenter, segment_of
@@ -57,19 +57,14 @@ def write_frames(doc: Doc, frames: Frames) -> None:
     doc (Doc): The Doc.
     frames (Dict[int, List[Tuple[int, int, str]]]): The roles, as `read_frames` returns them.
     """
-    spans = [
-        Span(doc, start, end, label=label, span_id=predicate)
-        for predicate, roles in frames.items()
-        for start, end, label in roles
-    ]
-    doc.spans[KEY] = SpanGroup(doc, name=KEY, spans=spans)
+    doc.spans[KEY] = [Span(doc, *role, span_id=i) for i, roles in frames.items() for role in roles]
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
     """Return the value of `doc._.srl`: the spans of roles, by predicate and by label.
 
-    RETURNS (Dict[int, Dict[str, List[Span]]]): A dict from the token index of each predicate to a
-        dict from each label to the spans with this label.
+    RETURNS (Dict[int, Dict[str, List[Span]]]): A dict for each predicate, by token index. It
+        contains the list of spans of each label.
     RAISES (ValueError): A span has no tokens, no label or an invalid `id`.
     """
     roles: dict[int, dict[str, list[Span]]] = {}
@@ -103,8 +98,7 @@ def gold_frames(example: Example) -> Optional[Frames]:
 
 def predicted_frames(example: Example) -> Frames:
     """Return the predicted roles as token positions in the reference."""
-    frames = read_frames(example.predicted) or {}
-    return _align(frames, to_reference(example))
+    return _align(read_frames(example.predicted) or {}, to_reference(example))
 
 
 def _align(frames: Frames, aligner: Aligner) -> Frames:
@@ -130,16 +124,14 @@ def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan
     return sorted([*roles, (predicate, predicate + 1, PREDICATE)])
 
 
-def checked_frames(
-    doc: Doc, frames: Frames, segmenter: Segmenter, labels: Collection[str]
-) -> Frames:
+def checked_frames(doc: Doc, frames: Frames, segmenter: Segmenter, labels: Sequence[str]) -> Frames:
     """Check the gold roles of a Doc. If V, the predicate itself, is missing, add it.
 
     doc (Doc): The Doc.
     frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate. V may be missing.
     segmenter (Callable[[Doc], List[Segment]]): Splits the Doc into the sentences that the model
         reads.
-    labels (Collection[str]): The known labels.
+    labels (Sequence[str]): The known labels.
     RETURNS (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate, with V.
     RAISES (ValueError): Two roles of a predicate overlap, a role is not in the sentence of its
         predicate, or a label is unknown.
@@ -212,12 +204,7 @@ def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def _roles(frames: Frames) -> set[Role]:
-    return {
-        (predicate, start, end, label)
-        for predicate, roles in frames.items()
-        for start, end, label in roles
-        if label not in LEFT_OUT
-    }
+    return {(i, *role) for i, roles in frames.items() for role in roles if role[-1] not in LEFT_OUT}
 
 
 def _scores(name: str, score: PRFScore) -> dict[str, Any]:

@@ -6,7 +6,6 @@ model also finds predicates, it reads the sentence once more, without a flag.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Optional, TypeAlias
 
 import numpy as np
@@ -16,8 +15,9 @@ from thinc.types import Floats2d, Ints1d
 
 from ...embedding.segmenters import Segment, segment_of
 from ...registry import registry
-from ..shared import DocHead, Tok2Vec, Vectors, forward_head
+from ..shared import DocHead, Tok2Vec, Vectors
 
+Segments = Sequence[list[Segment]]  # Segments of each Doc.
 Predicates = Optional[Collection[int]]  # Tokens of the predicates of a Doc; None if unknown.
 
 Flagged = tuple[Vectors, list[Ints1d]]  # Vectors and flags of the tokens.
@@ -34,8 +34,8 @@ class Instance:
 
     doc (int): Index of the Doc in its batch.
     segment (Segment): The tokens of the sentence.
-    predicate (int): Token index of the predicate whose roles the model finds; -1 if the model finds
-        the predicates of the sentence.
+    predicate (int): Token index of the predicate, if the model finds its roles; -1 if the model
+        finds the predicates of the sentence.
     """
 
     doc: int
@@ -61,23 +61,18 @@ class Instance:
         return np.where(np.arange(*self.segment[:2]) == self.predicate, FLAGGED, OTHER)
 
 
-def predicate_instances(
-    segments: Sequence[list[Segment]], predicates: Sequence[Predicates]
-) -> list[Instance]:
+def predicate_instances(segments: Segments, predicates: Sequence[Predicates]) -> list[Instance]:
     """Make the instances that find roles, one per predicate.
 
     segments (Sequence[List[Segment]]): The segments of each Doc.
     predicates (Sequence[Optional[Collection[int]]]): The token indices of each Doc's predicates;
         None counts as no predicates.
     """
-    return [
-        Instance(i, segment_of(segments[i], token), token)
-        for i, tokens in enumerate(predicates)
-        for token in tokens or ()
-    ]
+    pairs = [(i, token) for i, tokens in enumerate(predicates) for token in tokens or ()]
+    return [Instance(i, segment_of(segments[i], token), token) for i, token in pairs]
 
 
-def segment_instances(segments: Sequence[list[Segment]]) -> list[Instance]:
+def segment_instances(segments: Segments) -> list[Instance]:
     """Make the instances that find predicates, one per segment.
 
     segments (Sequence[List[Segment]]): The segments of each Doc.
@@ -92,9 +87,9 @@ class InstanceScorer(DocHead):
         """Score the tags of each token of each instance.
 
         instances (Sequence[Instance]): The batch.
-        RETURNS (Tuple[List[Floats2d], Callable]): Logits in prediction or probabilities in
-            training, `(n_tokens, n_tags)` each; and the backward pass, which takes the gradients of
-            the logits.
+        RETURNS (Tuple[List[Floats2d], Callable]): Scores, `(n_tokens, n_tags)` each, which are
+            logits in prediction, and probabilities in training; and the backward pass, which takes
+            the gradients of the logits.
         """
         parts = [self.vectors[one.doc][one.tokens] for one in instances]
         flags = [self.head.ops.asarray1i(one.flags) for one in instances]
@@ -113,8 +108,9 @@ def build_srl(
 ) -> Model[list[Doc], InstanceScorer]:
     """Build a model of semantic roles (He et al. 2017).
 
-    The vector of a token is concatenated with an embedding of its flag, which marks the predicate.
-    Then come an encoder and a softmax over BIO tags.
+    Each token has a flag that says whether the token is the predicate. The model concatenates the
+    vector of the token with an embedding of this flag. Next are an encoder and a softmax over BIO
+    tags.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once per Doc.
     encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once per predicate.
@@ -124,19 +120,12 @@ def build_srl(
     """
     output: Model[Floats2d, Floats2d] = Softmax_v2(normalize_outputs=False)
     head: Model = chain(ConcatFlags(flag_width), encode, with_array(output))
-    return Model(
-        "elmo_srl",
-        partial(forward_head, make=InstanceScorer),
-        init=init,
-        dims={"nO": None},
-        layers=[tok2vec, head],
-        refs={"tok2vec": tok2vec, "head": head, "output": output},
-    )
+    layers, refs = [tok2vec, head], {"tok2vec": tok2vec, "head": head, "output": output}
+    forward, dims = InstanceScorer.forward, {"nO": None}
+    return Model("elmo_srl", forward, init=init, dims=dims, layers=layers, refs=refs)
 
 
-def init(
-    model: Model[list[Doc], InstanceScorer], X: Optional[list[Doc]] = None, Y: object = None
-) -> None:
+def init(model: Model, X: Optional[list[Doc]] = None, Y: object = None) -> None:
     """Initialize the tok2vec layer, and the head for vectors of its width."""
     model.get_ref("output").set_dim("nO", model.get_dim("nO"))
     tok2vec = model.get_ref("tok2vec")
@@ -148,13 +137,8 @@ def init(
 
 def ConcatFlags(width: int) -> FlagLayer:
     """Build a layer that appends to each token's vector a learned embedding of its flag."""
-    return Model(
-        "elmo_concat_flags",
-        forward_flags,
-        init=init_flags,
-        dims={"nO": None, "nI": None, "nE": width},
-        params={"E": None},
-    )
+    dims = {"nO": None, "nI": None, "nE": width}
+    return Model("elmo_concat_flags", forward_flags, init=init_flags, dims=dims, params={"E": None})
 
 
 def forward_flags(model: FlagLayer, X: Flagged, is_train: bool) -> tuple[Vectors, Callable]:

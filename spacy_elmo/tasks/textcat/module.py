@@ -1,17 +1,16 @@
 """Biattentive classification network (McCann et al. 2017, section 5) in PyTorch."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
 
-N_POOLS = 4  # Maximum, mean, minimum, self-attention.
-
 
 class BiattentiveClassifier(nn.Module):
-    """Classifier of texts, which are sequences of token vectors.
+    """Classifier of texts. A text is a sequence of token vectors.
 
     `x` is a sequence after a ReLU layer:
 
@@ -20,8 +19,8 @@ class BiattentiveClassifier(nn.Module):
         y = biLSTM([h ; h - A h ; h * A h])   (the integrator)
         z = [max y ; mean y ; min y ; sum_t softmax(w y + b)_t y_t]
 
-    Maxout layers compute the logits of the classes from z. Other vectors can be concatenated with
-    y.
+    Maxout layers compute the logits of the classes from z. Other vectors, such as ELMo's, can be
+    concatenated with y.
 
     nI (int): Width of the input.
     nE (int): Width of the vectors that are concatenated with y; 0 for none.
@@ -50,10 +49,8 @@ class BiattentiveClassifier(nn.Module):
         self.encoder = BidirectionalRNN(hidden_width, both)
         self.integrator = BidirectionalRNN(3 * both, both)
         self.attention = nn.Linear(both + nE, 1)
-        widths = [N_POOLS * (both + nE), *maxout_widths, nO]
-        self.layers = nn.ModuleList(
-            nn.Linear(nI, maxout_pieces * nO) for nI, nO in zip(widths, widths[1:])
-        )
+        pairs = pairwise([4 * (both + nE), *maxout_widths, nO])
+        self.layers = nn.ModuleList(nn.Linear(nI, maxout_pieces * nO) for nI, nO in pairs)
         self.maxout_pieces = maxout_pieces
         self.dropout = nn.Dropout(dropout)
 
@@ -75,8 +72,7 @@ class BiattentiveClassifier(nn.Module):
             integrated = torch.cat([integrated, self.input_dropout(pad(joined)[0])], dim=2)
         hidden = self.pool(integrated, mask)
         for layer in self.layers:
-            pieces: Tensor = layer(self.dropout(hidden))
-            hidden = pieces.unflatten(1, (-1, self.maxout_pieces)).amax(dim=2)
+            hidden = layer(self.dropout(hidden)).unflatten(1, (-1, self.maxout_pieces)).amax(dim=2)
         return hidden
 
     def pool(self, values: Tensor, mask: Tensor) -> Tensor:
@@ -106,5 +102,4 @@ def biattention(values: Tensor, mask: Tensor) -> Tensor:
     mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
     RETURNS (Tensor): The weighted mean of the sequence for each token. *Shape:* like `values`
     """
-    weights = masked_softmax(values @ values.transpose(1, 2), mask[:, None, :])
-    return weights @ values
+    return masked_softmax(values @ values.transpose(1, 2), mask[:, None, :]) @ values

@@ -31,7 +31,8 @@ def make_pair(
 ) -> Doc:
     """Make one Doc of two texts.
 
-    Each text starts a sentence. Other sentence starts are not set, so the pipeline can set them.
+    Each text starts a sentence. Whether other tokens start a sentence is not set, so the pipeline
+    can set it.
 
     nlp (Union[Language, Vocab]): A pipeline, to split the texts with its tokenizer; or a vocab, to
         split them at whitespace.
@@ -56,11 +57,9 @@ def make_pair(
 
 def _tokens(nlp: Union[Language, Vocab], text: Union[str, Sequence[str]]) -> list[tuple[str, bool]]:
     """Return the words of a text, and whether a space follows each."""
-    if not isinstance(text, str):
-        return [(word, True) for word in text]
-    if isinstance(nlp, Vocab):
-        return [(word, True) for word in text.split()]
-    return [(token.text, bool(token.whitespace_)) for token in nlp.make_doc(text)]
+    if isinstance(text, str) and not isinstance(nlp, Vocab):
+        return [(token.text, bool(token.whitespace_)) for token in nlp.make_doc(text)]
+    return [(word, True) for word in (text.split() if isinstance(text, str) else text)]
 
 
 def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:

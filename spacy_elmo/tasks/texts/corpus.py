@@ -49,10 +49,8 @@ def make_textpair_corpus(
         doc.cats = {entry["label"]: 1.0}
         return doc
 
-    schema = Schema(
-        {**dict.fromkeys(groups, Text), "label": String},
-        json.dumps({**dict.fromkeys(groups, "..."), "label": "..."}),
-    )
+    example = json.dumps({**dict.fromkeys(groups, "..."), "label": "..."})
+    schema = Schema({**dict.fromkeys(groups, Text), "label": String}, example)
     check, copy = partial(check_pair, groups=groups), partial(copy_pair, groups=groups)
     return gold_reader(path, schema, make, check, copy)
 
@@ -91,10 +89,9 @@ def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION
     """
     path = user_path(path)
     answer = {"text": "...", "answer_start": 0}
-    schema = Schema(
-        {groups[0]: Text, groups[1]: String, "answers": records(GOLD_ANSWER)},
-        json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]}),
-    )
+    example = json.dumps({**dict.fromkeys(groups, "..."), "answers": [answer]})
+    fields = {groups[0]: Text, groups[1]: String, "answers": records(GOLD_ANSWER)}
+    schema = Schema(fields, example)
     check, copy = partial(check_pair, groups=groups), partial(copy_pair, groups=groups)
 
     def make(nlp: Language, entry: dict[str, Any]) -> Doc:
@@ -143,9 +140,8 @@ def make_question(
                 f"the answer {text!r} is not at character {start} of the context of the question "
                 f"{question!r}"
             )
-        inner = start + len(text) - len(text.lstrip())
-        edges = (first + inner, first + inner + len(text.strip()))
-        spans.append(doc.char_span(*edges, alignment_mode="expand"))
+        begin = first + start + len(text) - len(text.lstrip())
+        spans.append(doc.char_span(begin, begin + len(text.strip()), alignment_mode="expand"))
         texts.append(text)
     doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={ANSWER_TEXTS: texts})
     return doc

@@ -69,8 +69,8 @@ def build_bidaf(
     It has biGRUs, attention between question and context in both directions, and self-attention of
     the context. The paper's width with ELMo is 180.
 
-    The memory for attention grows with the square of the context's length. So long contexts are
-    read in windows. The scores of all windows are then compared.
+    The memory for attention grows with the square of the context's length. So the model reads long
+    contexts in windows. The answer is the span with the highest score of all windows.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, the input.
     output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that are concatenated with
@@ -88,41 +88,29 @@ def build_bidaf(
     """
     _check("BiDAFSelfAttention", groups, width, dropout, max_batch_tokens)
     Windows(window, overlap)  # Check the values early.
-    return TextLayer(
-        "elmo_bidaf",
-        forward_bidaf,
-        create_module,
-        partial(make_module, f"{MODULES}:BiDAFSelfAttention", width=width, dropout=dropout),
-        tok2vec,
-        output_tok2vec,
-        nO=2,
-        groups=list(groups),
-        window=window,
-        overlap=overlap,
-        max_batch_tokens=max_batch_tokens,
-    )
+    build = partial(make_module, f"{MODULES}:BiDAFSelfAttention", width=width, dropout=dropout)
+    attrs: dict[str, Any] = {"groups": list(groups), "window": window, "overlap": overlap}
+    attrs["max_batch_tokens"] = max_batch_tokens
+    layers = (tok2vec, output_tok2vec)
+    return TextLayer("elmo_bidaf", forward_bidaf, create_module, build, *layers, nO=2, **attrs)
 
 
-def _check(
-    name: str, groups: Sequence[str], width: int, dropout: float, max_batch_tokens: int
-) -> None:
+def _check(name: str, groups: Sequence[str], width: int, dropout: float, max_tokens: int) -> None:
     if len(set(groups)) != 2 or len(groups) != 2:
         raise ValueError(f"{name}: groups must be two different names, got {list(groups)}")
     check_even(name, width)
     check_rate(name, dropout)
-    check_sizes(name, max_batch_tokens=max_batch_tokens)
+    check_sizes(name, max_batch_tokens=max_tokens)
 
 
-def forward_esim(
-    model: Model[list[Doc], Floats2d], docs: list[Doc], is_train: bool
-) -> tuple[Floats2d, Callable]:
+def forward_esim(model: Model, docs: list[Doc], is_train: bool) -> tuple[Floats2d, Callable]:
     """Compute the probabilities of the labels of each pair of texts, `(n_docs, n_labels)`."""
     items = [(i, read_halves(doc, model.attrs["groups"])) for i, doc in enumerate(docs)]
     return classify(model, docs, items, is_train, model.ops.softmax)
 
 
 def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[Scores, Callable]:
-    """Compute the logits of contexts. A token in two windows gets the logits of only one."""
+    """Compute the logits of contexts. For a token in two windows, use the window that keeps it."""
     cut = Windows(model.attrs["window"], model.attrs["overlap"])
     halves = [read_halves(doc, model.attrs["groups"]) for doc in docs]
     items = []
@@ -139,10 +127,9 @@ def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[
         scores[i][tokens] = values[inside]
 
     def backprop(d_scores: Scores) -> list[Doc]:
-        gradients = []
-        for values, (inside, i, tokens) in zip(found, kept):
-            gradients.append(model.ops.xp.zeros_like(values))
-            gradients[-1][inside] = d_scores[i][tokens]
+        gradients = [model.ops.xp.zeros_like(values) for values in found]
+        for gradient, (inside, i, tokens) in zip(gradients, kept):
+            gradient[inside] = d_scores[i][tokens]
         return backprop_texts(gradients)
 
     return scores, backprop

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from ..shared.recurrent import BidirectionalRNN, VariationalDropout, masked_softmax, pad
 
+Texts = Sequence[Tensor]  # Vectors of the tokens of each text.
+
 
 class ESIM(nn.Module):
     """Enhanced sequential inference model, which labels pairs of texts (Chen et al. 2017).
@@ -32,9 +34,7 @@ class ESIM(nn.Module):
         self.token_dropout = VariationalDropout(dropout)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(
-        self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
-    ) -> Tensor:
+    def forward(self, first: Texts, second: Texts, *beside: Texts) -> Tensor:
         """Compute the logits of the labels of pairs.
 
         first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
@@ -51,7 +51,7 @@ class ESIM(nn.Module):
         hidden = self.hidden(self.dropout(torch.cat(pooled, dim=1))).tanh()
         return self.output(self.dropout(hidden))
 
-    def _encode(self, texts: Sequence[Tensor], beside: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def _encode(self, texts: Texts, beside: Texts) -> tuple[Tensor, Tensor]:
         """Run the first biLSTM over the first, or the second, texts of all pairs.
 
         texts (Sequence[Tensor]): Vectors of the texts. *Shape:* `(n_tokens, nI)` each
@@ -129,9 +129,7 @@ class BiDAFSelfAttention(nn.Module):
         self.end = nn.Linear(width, 1)
         self.dropout = VariationalDropout(dropout)
 
-    def forward(
-        self, first: Sequence[Tensor], second: Sequence[Tensor], *beside: Sequence[Tensor]
-    ) -> list[Tensor]:
+    def forward(self, first: Texts, second: Texts, *beside: Texts) -> list[Tensor]:
         """Compute the logits that a token of the context is the first or last one of the answer.
 
         first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
@@ -162,8 +160,7 @@ class BiDAFSelfAttention(nn.Module):
         """
         scores = self.attention(context, question)
         seen = masked_softmax(scores, q_mask[:, None]) @ question
-        lowest = torch.finfo(scores.dtype).min
-        best = scores.masked_fill(~q_mask[:, None], lowest).amax(2)
+        best = scores.masked_fill(~q_mask[:, None], torch.finfo(scores.dtype).min).amax(2)
         from_question = masked_softmax(best, mask)[:, None] @ context
         return torch.cat([context, seen, context * seen, from_question * seen], dim=2)
 
@@ -178,8 +175,8 @@ class BiDAFSelfAttention(nn.Module):
 class TrilinearAttention(nn.Module):
     """Attention with the scores `w_1 h_i + w_2 q_j + w_3 (h_i * q_j)` (Seo et al. 2017, eq. 1).
 
-    `w_3` is initialized with 1, which makes the last term a dot product. So equal words attend to
-    each other from the first step.
+    `w_3` is initialized with 1. So before training, the last term is a dot product, and equal words
+    attend to each other from the first step.
 
     width (int): Width of the vectors.
     """

@@ -18,9 +18,8 @@ from ...embedding.embed import by_tokens
 from ...layers.finite import check_loss
 from ...registry import registry
 from ..shared import check_sizes, log_sum_exp
-from ..shared.pipe import TaskPipe
+from ..shared.pipe import Getter, TaskPipe
 from ..shared.spans import checked_spans, name_of, to_predicted
-from ..shared.task_files import READERS
 from . import ANSWER, ANSWER_TEXTS, read_halves
 from .models import AnswerModel
 
@@ -51,8 +50,8 @@ class QuestionAnswerer(TaskPipe):
 
     If a training question has an empty group, the model also learns when there is no answer (Levy
     et al. 2017). "No answer" is then one more choice in the softmax over first tokens and in the
-    softmax over last tokens. Its score is always 0, because the scores of tokens have a learned
-    bias.
+    softmax over last tokens. The score of this choice can always be 0, because the scores of tokens
+    have a learned bias.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
@@ -64,7 +63,8 @@ class QuestionAnswerer(TaskPipe):
     RAISES (ValueError): A value is out of range.
     """
 
-    reader = READERS["elmo_qa"]
+    factory = "elmo_qa"
+    _wanted = f"answer in doc.spans[{ANSWER!r}]"
 
     def __init__(
         self,
@@ -97,8 +97,7 @@ class QuestionAnswerer(TaskPipe):
         self._check_initialized()
         found: list[Optional[Answer]] = []
         for group in by_tokens(docs, self.model.attrs["max_batch_tokens"], MAX_DOCS):
-            scores = [self.model.ops.to_numpy(values) for values in self.model.predict(group)]
-            for doc, values in zip(group, scores):
+            for doc, values in zip(group, map(self.model.ops.to_numpy, self.model.predict(group))):
                 context = self._context(doc)
                 sentences = np.cumsum(doc.to_array("SENT_START")[context] == 1)
                 limits = (self.max_answer_tokens, sentences, self.cfg[NO_ANSWER])
@@ -126,18 +125,12 @@ class QuestionAnswerer(TaskPipe):
 
     # Training
 
-    @property
-    def _wanted(self) -> str:
-        return f"answer in doc.spans[{ANSWER!r}]"
-
     def _found_in(self, doc: Doc) -> Iterable[str]:
         """Return the texts of the answers; `[""]` for a question without an answer."""
         answers = doc.spans.get(ANSWER)
         return [] if answers is None else [span.text for span in answers] or [""]
 
-    def _samples(
-        self, get_examples: Callable[[], Iterable[Example]], has_labels: bool = False
-    ) -> tuple[list[Doc], set]:
+    def _samples(self, get_examples: Getter, has_labels: bool = False) -> tuple[list[Doc], set]:
         docs, found = super()._samples(get_examples, has_labels)
         self.cfg[NO_ANSWER] = "" in found
         return docs, found
@@ -166,8 +159,7 @@ class QuestionAnswerer(TaskPipe):
                 right[start, 0], right[end - 1, 1] = values[start, 0], values[end - 1, 1]
             log_sum, log_right = log_sum_exp(values, axis=0), log_sum_exp(right, axis=0)
             loss += float((log_sum - log_right).sum())
-            gradient = xp.exp(values - log_sum) - xp.exp(right - log_right)
-            gradients.append(gradient[:n_tokens])
+            gradients.append((xp.exp(values - log_sum) - xp.exp(right - log_right))[:n_tokens])
         check_loss(loss, self.name)
         return loss, gradients
 
@@ -235,8 +227,8 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     * `qa_has_ans_f1`, `qa_no_ans_f1`: `qa_f1` of questions with and without a gold answer.
 
     If there are several gold answers, the best score counts. Case, articles and punctuation are
-    ignored. If the reference has an empty group (no answer), finding no answer scores 1, and any
-    answer scores 0. Examples whose reference has no `doc.spans["answer"]` are skipped.
+    ignored. If the reference has an empty group (no answer), an answer scores 0, and no answer
+    scores 1. Examples whose reference has no `doc.spans["answer"]` are skipped.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): The scores. They are None if there are no questions.
@@ -253,12 +245,8 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         answer = found[0] if found else ""
         exact.append(max(normalize(answer) == normalize(text) for text in texts))
         f1[len(gold) > 0].append(max(f1_of_words(answer, text) for text in texts))
-    parts = {
-        "qa_exact": exact,
-        "qa_f1": f1[True] + f1[False],
-        "qa_has_ans_f1": f1[True],
-        "qa_no_ans_f1": f1[False],
-    }
+    has, none = f1[True], f1[False]
+    parts = {"qa_exact": exact, "qa_f1": has + none, "qa_has_ans_f1": has, "qa_no_ans_f1": none}
     return {key: sum(part) / len(part) if part else None for key, part in parts.items()}
 
 
@@ -276,4 +264,4 @@ def f1_of_words(answer: str, gold: str) -> float:
     if not words and not gold_words:
         return 1.0
     n_shared = (Counter(words) & Counter(gold_words)).total()
-    return 2.0 * n_shared / (len(words) + len(gold_words)) if n_shared else 0.0
+    return 2.0 * n_shared / (len(words) + len(gold_words))

@@ -24,7 +24,7 @@ class TextPairCategorizer(TextCategorizer):
     """
 
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
-        """Compute the probabilities of the labels, unlike spaCy's `textcat` also for empty Docs.
+        """Compute the probabilities of the labels, also for empty Docs (unlike spaCy's `textcat`).
 
         docs (Iterable[Doc]): The Docs.
         RETURNS (Floats2d): *Shape:* `(n_docs, n_labels)`
@@ -42,8 +42,7 @@ class TextPairCategorizer(TextCategorizer):
         RAISES (ValueError): The pipe is not initialized, or an example has an unknown label.
         """
         check_initialized(self.model, self.name)
-        losses: dict[str, float] = super().update(examples, **settings)
-        return losses
+        return super().update(examples, **settings)
 
     def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> tuple[float, Floats2d]:
         """Compute the loss and its gradient, like spaCy's `textcat`.
@@ -104,5 +103,5 @@ def score_textpair(
 
 
 def _best(doc: Doc, labels: list[str]) -> Optional[str]:
-    found = [label for label in labels if label in doc.cats]
+    found = (label for label in labels if label in doc.cats)
     return max(found, key=doc.cats.__getitem__, default=None)

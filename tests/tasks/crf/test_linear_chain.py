@@ -117,7 +117,7 @@ def test_missing_annotation_is_summed_over(scheme, known, missing):
         marginals[range(3), one] += np.exp(weight - log_z)
         for pair in zip(one, one[1:]):
             pairs[pair] += np.exp(weight - log_z)
-    allowed = tags.allowed(known, missing, 3)
+    allowed = tags.allowed(known, missing)
     found, expected = log_partition(chains.restricted([allowed]))
     assert found == pytest.approx(log_z, rel=1e-12)
     np.testing.assert_allclose(expected.scores[0], marginals, atol=1e-12)
