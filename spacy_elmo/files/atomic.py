@@ -37,7 +37,7 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
     processes may write the same file.
 
     path (Path): The file. Missing folders are created. Symbolic links are followed.
-    YIELDS (BinaryIO): A temporary file. If `path` is a device or FIFO: the path itself, open.
+    YIELDS (BinaryIO): A temporary file. For a device or FIFO: the open device or FIFO.
     """
     path = followed(path)
     if is_stream(path):
@@ -55,7 +55,7 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Context manager: write a folder. At the end of the block, it replaces an earlier folder.
+    """Context manager: write a folder, and replace an earlier folder at the end of the block.
 
     If the block fails, the earlier folder stays unchanged.
 
@@ -71,13 +71,12 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def replace_folder(whole: Path, folder: Path, place: Path) -> None:
     """Rename a complete folder to its final name, and replace an earlier folder.
 
-    If this fails, the earlier folder gets its name back. If the process is killed, the earlier
-    folder gets its name back when `place` is deleted.
+    The earlier folder is first moved into `place`. If the renaming fails, the earlier folder is
+    moved back. If the process is killed, it is moved back when `place` is deleted.
 
     whole (Path): The complete folder.
     folder (Path): The final name.
-    place (Path): A folder for unfinished output (see `unfinished`). The earlier folder is moved
-        into it, and is deleted together with it.
+    place (Path): A folder for unfinished output (see `unfinished`). The caller deletes it.
     """
     try:
         if folder.exists():
@@ -95,7 +94,7 @@ def publish(whole: Path, path: Path) -> None:
 
     whole (Path): The complete file.
     path (Path): The final name. If it is a device or FIFO, or on another disk, the content of
-        `whole` is copied instead.
+        `whole` is copied to it.
     """
     path = followed(path)
     if is_stream(path) or whole.stat().st_dev != path.parent.stat().st_dev:

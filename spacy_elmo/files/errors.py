@@ -59,8 +59,8 @@ def bounded(error: object) -> str:
 def full_disk(output: Union[str, Path], advice: str = "run again: it resumes") -> Iterator[None]:
     """Context manager: if the disk is full, the block's error says what to do.
 
-    PyTorch raises its own error instead of the system's error. The system's error can be found
-    only if PyTorch writes to an open file.
+    If PyTorch writes to a path, its own error hides the system's error. So let it write to an open
+    file.
 
     output (Union[str, Path]): The output.
     advice (str): What to do when the disk has room again: "Make room and ADVICE."

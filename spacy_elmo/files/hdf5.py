@@ -1,7 +1,7 @@
 """HDF5 files on a disk that may be full.
 
-The HDF5 library ends the process if a write fails. So it writes to a `GuardedFile`, which never
-fails, and the error is raised after the call.
+The HDF5 library ends the process if a write fails. So the library writes to a `GuardedFile`, whose
+writes never fail. The error is raised after the library has returned.
 """
 
 import io

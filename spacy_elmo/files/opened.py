@@ -1,4 +1,4 @@
-"""Open files that can be read again after they were deleted, renamed or replaced."""
+"""Files that stay open, so that their content can be read after they are deleted or replaced."""
 
 import io
 import os
@@ -79,10 +79,7 @@ class _Reader(io.RawIOBase):
     def readall(self) -> bytes:
         content = bytearray(max(0, self._size - self._place))
         found = 0
-        while found < len(content):
-            n_bytes = self.readinto(memoryview(content)[found:])
-            if not n_bytes:
-                break
+        while n_bytes := self.readinto(memoryview(content)[found:]):
             found += n_bytes
         return bytes(content[:found])
 

@@ -18,7 +18,7 @@ def is_url(given: object) -> bool:
 def reading(source: str) -> AbstractContextManager[None]:
     """Return a context manager that turns all errors of reading into a ValueError.
 
-    source (str): Path or URL, which the message names.
+    source (str): Path or URL, for the message.
     RAISES (ValueError): The source cannot be read.
     """
     return named_access(source, "read")
@@ -26,9 +26,9 @@ def reading(source: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def named_access(source: str, done: str) -> Iterator[None]:
-    """Context manager: all errors of the block, which uses a file system, become a ValueError.
+    """Context manager: any error of a file system in the block becomes a ValueError.
 
-    source (str): Path or URL, which the message names.
+    source (str): Path or URL, for the message.
     done (str): The operation of the block: "read", "written" or "deleted".
     RAISES (ValueError): The operation failed.
     """
@@ -74,8 +74,8 @@ class RemoteFile:
     def size(self) -> int:
         """Return the size in bytes.
 
-        RAISES (ValueError): The file cannot be read, or the server does not send the size. Such a
-            file may have no end.
+        RAISES (ValueError): The file cannot be read, or the server does not send the size. A file
+            without a size may have no end.
         """
         with reading(self.url):
             size = self._file_system.size(self._path)
@@ -129,5 +129,4 @@ class PublishedFile:
     @property
     def names(self) -> list[str]:
         """File name of each URL, in the same order."""
-        urls = (self.url, *self.other_urls)
-        return [PurePosixPath(urlsplit(url).path).name for url in urls]
+        return [PurePosixPath(urlsplit(url).path).name for url in (self.url, *self.other_urls)]

@@ -47,7 +47,8 @@ class Schema:
     def read_sealed(self, text: Union[str, bytes], version: int) -> dict[str, Any]:
         """Parse a file that spacy-elmo wrote, and check its `format_version` and checksum.
 
-        Unlike `parse`, this keeps all keys, and file names that are not UTF-8.
+        Unlike `parse`, this keeps keys that are not in the schema, and accepts file names that are
+        not UTF-8.
 
         text (Union[str, bytes]): JSON.
         version (int): The only version of the format that can be read.

@@ -91,12 +91,13 @@ def is_temporary(name: str) -> bool:
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Delete the temporary folders of killed processes of this machine.
+    """Delete the temporary folders that killed processes on this machine left.
 
-    An earlier output in such a folder gets its name back if the name is free.
+    A process that replaces an output first moves the earlier output into its temporary folder. If
+    the name of the output is free now, the earlier output is moved back. Otherwise it is deleted.
 
     folder (Path): The parent folder.
-    name (str): Name of the output. Default: all outputs.
+    name (str): The output whose temporary folders are deleted. Default: all outputs.
     """
     with suppress(OSError):
         for entry in sorted(os.listdir(folder)):
@@ -129,12 +130,10 @@ def make_ours(folder: Path) -> None:
 
 def is_ours(folder: Path) -> bool:
     """Return whether a folder contains the marker file. A link to such a folder does not count."""
-    try:
-        return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG(
-            (folder / MARKER).lstat().st_mode
-        )
-    except OSError:
-        return False
+    with suppress(OSError):
+        modes = folder.lstat().st_mode, (folder / MARKER).lstat().st_mode
+        return stat.S_ISDIR(modes[0]) and stat.S_ISREG(modes[1])
+    return False
 
 
 def check_ours(folder: Path) -> None:
@@ -155,8 +154,7 @@ def delete_ours(folder: Path) -> None:
 
     If this is interrupted, the folder is either unchanged, or no longer has its name.
 
-    folder (Path): The folder. An earlier output in `PREVIOUS` gets its name back if the name is
-        free.
+    folder (Path): The folder. If it contains an earlier output, `put_back` is called first.
     """
     if not is_ours(folder):
         return
@@ -172,7 +170,7 @@ def delete_ours(folder: Path) -> None:
 
 
 def put_back(folder: Path) -> None:
-    """Move the earlier output in `folder / PREVIOUS` back to its name, if the name is free."""
+    """Move an earlier output out of a temporary folder, to its old name, if the name is free."""
     for kept in (folder / PREVIOUS).glob("*"):
         if not os.path.lexists(folder.parent / kept.name):
             kept.rename(folder.parent / kept.name)

@@ -21,7 +21,7 @@ from .windows import Window
 
 
 class FrozenLanguageModel:
-    """Frozen biLM with its softmax, which predicts words.
+    """Frozen biLM with a softmax that predicts words.
 
     bilm (FrozenBiLM): The layers.
     softmax (FrozenSoftmax): The output layer, shared by both directions.
@@ -49,7 +49,7 @@ class FrozenLanguageModel:
         types (Sequence[str]): The string of each id in the window.
         state (FrozenState): Initial state, one row per stream.
         RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed top layer of each direction,
-            *Shape:* `(n_directions, n_items, P)`, and the state after the window.
+            *Shape:* `(n_directions, n_items, projection_dim)`, and the state after the window.
         """
         inputs = window.inputs[: self.bilm.config.n_directions]
         strings, rows = types_of(inputs, types, self.bilm.indexer.marks)
@@ -60,7 +60,7 @@ class FrozenLanguageModel:
     def negative_log_likelihood(self, contexts: np.ndarray, targets: np.ndarray) -> float:
         """Compute the sum of the targets' negative log-probabilities, in nats.
 
-        contexts (numpy.ndarray): Context vectors. *Shape:* `(n, P)`
+        contexts (numpy.ndarray): Context vectors. *Shape:* `(n, projection_dim)`
         targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
         RETURNS (float): The sum.
         """
@@ -152,10 +152,8 @@ def sample_sentences(
     never = [model.vocabulary[mark] for mark in (SENTENCE_START, UNKNOWN)]
     state = model.bilm.zero_state(1)
     while True:
-        sentence: list[str] = []
-        context, state = _read_token(model, model.bilm.indexer.marks[0], state)
-        for token in start:
-            sentence.append(token)
+        sentence = list(start)
+        for token in (model.bilm.indexer.marks[0], *start):
             context, state = _read_token(model, token, state)
         while len(sentence) < max_tokens:
             scores = model.softmax.log_probabilities(context)[0] / temperature
@@ -178,7 +176,7 @@ def _read_token(
     token (str): The token.
     state (FrozenState): State before the token, one row.
     RETURNS (Tuple[numpy.ndarray, FrozenState]): The forward context vector, which predicts the next
-        word, *Shape:* `(1, P)`; and the state after the token.
+        word, *Shape:* `(1, projection_dim)`; and the state after the token.
     """
     bilm = model.bilm
     rows = np.zeros((bilm.config.n_directions, 1), dtype="int64")

@@ -68,7 +68,8 @@ class Contexts(torch.nn.Module):
         product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products in training.
             Default: the type of the weights.
         RETURNS (Tuple[Tensor, BiLMState]): The top layer, first the forward items and then the
-            backward items, *Shape:* `(n_directions * n_items, P)`, and the state after the window.
+            backward items, *Shape:* `(n_directions * n_items, projection_dim)`, and the state after
+            the window.
         """
         inputs = window.inputs[: self.bilm.config.n_directions]
         strings, numbers = types_of(inputs, types, self.bilm.indexer.marks)
@@ -86,7 +87,7 @@ class Contexts(torch.nn.Module):
 
 
 class LanguageModel(torch.nn.Module):
-    """Trainable biLM with its softmax, which predicts words.
+    """Trainable biLM with a softmax that predicts words.
 
     bilm (BiLM): The layers.
     softmax (Softmax): The output layer, shared by both directions.
@@ -122,7 +123,7 @@ class LanguageModel(torch.nn.Module):
         types (Sequence[str]): The string of each id in the window.
         state (BiLMState): Initial state, one row per stream.
         RETURNS (Tuple[Sequence[Tensor], BiLMState]): The packed top layer of each direction,
-            *Shape:* `(n_items, P)`, and the state after the window.
+            *Shape:* `(n_items, projection_dim)`, and the state after the window.
         """
         found, state = Contexts(self.bilm)(window, types, state)
         return found.chunk(self.bilm.config.n_directions), state
@@ -130,7 +131,7 @@ class LanguageModel(torch.nn.Module):
     def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:
         """Compute the sum of the targets' negative log-probabilities, in nats.
 
-        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
+        contexts (Tensor): Context vectors. *Shape:* `(n, projection_dim)`
         targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
         RETURNS (float): The sum.
         """
@@ -148,7 +149,7 @@ def save_model(
     model (LanguageModel): The model.
     folder (Path): The output folder.
     lang (str): Language of the pipeline.
-    provenance (dict): Origin and training of the model, with values that JSON can store.
+    provenance (dict): Origin and training of the model. JSON must be able to store it.
     """
     prediction = (freeze(model.softmax), model.vocabulary)
     bilm = model.bilm.freeze().replace(provenance=provenance)

@@ -36,9 +36,8 @@ class Perplexity:
 
     def to_dict(self) -> dict[str, Optional[float]]:
         """Return the numbers by name. Infinity and NaN become None, because JSON has neither."""
-        return {
-            name: value if math.isfinite(value) else None for name, value in asdict(self).items()
-        }
+        numbers = asdict(self).items()
+        return {name: value if math.isfinite(value) else None for name, value in numbers}
 
 
 def perplexity(
@@ -62,7 +61,8 @@ def perplexity(
     unroll_steps (int): Tokens per stream in a window. The number does not change the result.
     max_items (int): If above 0, read only about this number of tokens: an equal number from the
         start of each stream.
-    processes (Optional[Processes]): Processes that share the work. Each gets the whole result.
+    processes (Optional[Processes]): Processes that share the work. Each gets the result of the
+        whole text.
     RETURNS (Perplexity): The perplexities.
     """
     words = model.vocabulary.ids_of(corpus.types)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 # Timeout for waiting while another process prepares a corpus.
 PATIENCE = timedelta(hours=12)
-# Timeout of a step. The longest operation in a step is writing models. A lost machine never
-# answers.
+# Timeout of a step, because a lost machine never answers. The longest operation in a step is the
+# writing of models.
 STEP_PATIENCE = timedelta(minutes=30)
 CPU = torch.device("cpu")
 
@@ -41,13 +41,12 @@ class Processes:
 
         The processes communicate with NCCL on GPUs, and with gloo otherwise.
 
-        RETURNS (Processes): This process.
+        RETURNS (Processes): The current process, with its connection to the others.
         """
+        device = CPU
         if torch.cuda.is_available():
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
             torch.cuda.set_device(device)
-        else:
-            device = CPU
         if int(os.environ.get("WORLD_SIZE", 1)) == 1:
             return cls(device=device)
         backend = "nccl" if device.type == "cuda" else "gloo"
@@ -94,7 +93,7 @@ class Processes:
                 tensor /= self.size
 
     def sum(self, values: list[float]) -> list[float]:
-        """Add up the values of all processes: the first values, the second values, and so on."""
+        """Add up the values of all processes: all first values, all second values, and so on."""
         if self.size == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)

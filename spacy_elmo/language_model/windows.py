@@ -16,8 +16,8 @@ from ..text.corpus import END_ID, START_ID, Corpus
 class Window:
     """Consecutive tokens of several streams, forward and backward. Ids refer to `Corpus.types`.
 
-    inputs (numpy.ndarray): Ids of the tokens to read: those of the first step, then those of the
-        second, and so on. *Shape:* `(2, n_items)`
+    inputs (numpy.ndarray): Ids of the tokens to read: all tokens of the first step, then all tokens
+        of the second step, and so on. *Shape:* `(2, n_items)`
     targets (numpy.ndarray): Id of the token to predict from each input. *Shape:* `(2, n_items)`
     batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
     """
@@ -38,10 +38,8 @@ class Window:
         n_steps, n_streams = len(self.batch_sizes), self.batch_sizes[0]
         size = n_streams // n_parts
         mine = slice(part * size, (part + 1) * size)
-        inputs, targets = (
-            items.reshape(2, n_steps, n_streams)[:, :, mine].reshape(2, n_steps * size)
-            for items in (self.inputs, self.targets)
-        )
+        items = np.stack([self.inputs, self.targets]).reshape(4, n_steps, n_streams)
+        inputs, targets = items[:, :, mine].reshape(2, 2, n_steps * size)
         return Window(inputs, targets, [size] * n_steps)
 
 
@@ -71,7 +69,9 @@ class Streams:
         RETURNS (Window): The window.
         """
         sentences = np.searchsorted(self.starts, positions, "right") - 1
-        starts, ends = self.starts[sentences], self._ends(sentences)
+        last = len(self.starts) - 1
+        starts, next_starts = self.starts[sentences], self.starts[np.minimum(sentences + 1, last)]
+        ends = np.where(sentences == last, len(self.tokens), next_starts)
         is_first, is_last = positions == starts, positions == ends - 1
         # The corpus stores a sentence of n words as n + 1 items: the mark `<S>` and the words. The
         # word at forward position k has backward position n + 1 - k.
@@ -85,11 +85,6 @@ class Streams:
         targets[0, is_last] = END_ID
         targets[1, is_last] = START_ID
         return Window(inputs, targets, batch_sizes)
-
-    def _ends(self, sentences: np.ndarray) -> np.ndarray:
-        following = np.minimum(sentences + 1, len(self.starts) - 1)
-        is_last = sentences == len(self.starts) - 1
-        return np.where(is_last, len(self.tokens), self.starts[following])
 
 
 class TrainingBatches:
@@ -134,17 +129,15 @@ class TrainingBatches:
     def at(self, step: int) -> Window:
         """Return the window of a training step. Steps count from 0, through all epochs."""
         epoch, within = divmod(step, self.steps_per_epoch)
-        offset = 0
-        if epoch:
-            offset = int(np.random.default_rng([self.seed, epoch]).integers(len(self.streams)))
-        rows = np.arange(self.batch_size) * (len(self.streams) // self.batch_size)
+        size = len(self.streams)
+        offset = int(np.random.default_rng([self.seed, epoch]).integers(size)) if epoch else 0
+        rows = np.arange(self.batch_size) * (size // self.batch_size)
         steps = np.arange(self.unroll_steps) + within * self.unroll_steps
-        positions = (offset + steps[:, None] + rows[None, :]).ravel() % len(self.streams)
+        positions = (offset + steps[:, None] + rows[None, :]).ravel() % size
         window = self.streams.window(positions, [self.batch_size] * self.unroll_steps)
         if not self.ahead:
             return window
-        positions = (positions + self.ahead) % len(self.streams)
-        backward = self.streams.window(positions, window.batch_sizes)
+        backward = self.streams.window((positions + self.ahead) % size, window.batch_sizes)
         inputs = np.stack([window.inputs[0], backward.inputs[1]])
         targets = np.stack([window.targets[0], backward.targets[1]])
         return Window(inputs, targets, window.batch_sizes)

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Optional
 
-from ..files.inputs import MAX_LINE
-
-BLOCK = 1 << 20  # Bytes that are read at a time.
+from ..files.inputs import BLOCK, MAX_LINE
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,8 @@ class Chunk:
     first_line (int): Number of the first line in its file, from 1.
     data (bytes): The lines.
     n_read (int): Bytes of the file that were read for this chunk, before unpacking.
-    problem (Optional[Tuple[Optional[int], str]]): Problem of the file after these lines: the
-        number of the wrong line (None if it is not one line), and a description.
+    problem (Optional[Tuple[Optional[int], str]]): A problem after these lines: the number of the
+        wrong line (None if no single line is wrong), and a description. Default: no problem.
     """
 
     file: int
@@ -43,8 +41,8 @@ class ChunkReader:
     chunk_size (int): Maximum bytes of a chunk. A longer line is a larger chunk.
     by_paragraph (Sequence[bool]): For each file: whether a chunk ends at an empty line, if it
         contains one.
-    first_line (Optional[int]): Only if each file is a part of a longer file: the number of its
-        first line. Such a part may be blank. Default: 1.
+    first_line (Optional[int]): If each file is a part of a longer file: the number of the part's
+        first line. A part may be blank. Default: the files are whole, and must contain text.
     """
 
     files: Sequence[Any]
@@ -63,9 +61,8 @@ class ChunkReader:
                 continue
             with file:
                 raw = _Counted(file)
-                cutter = _Cutter(self, number, raw)
                 with gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw) as stream:
-                    yield from cutter.chunks(stream)
+                    yield from _Cutter(self, number, raw).chunks(stream)
                 with suppress(OSError):
                     while raw.read(BLOCK):  # The checksum also covers the bytes after a damage.
                         pass
@@ -100,7 +97,6 @@ class _Cutter:
         self.reader = reader
         self.number = number
         self.max_line = max(MAX_LINE, reader.chunk_size)
-        self.by_paragraph = reader.by_paragraph[number]
         self.raw = raw
         self.line = reader.first_line or 1
         self.n_given = 0
@@ -116,8 +112,7 @@ class _Cutter:
                 buffer += block
                 yield from self._whole_chunks(buffer)
         except (OSError, EOFError, zlib.error) as error:
-            n_whole = buffer.rfind(b"\n") + 1  # The last line is incomplete.
-            del buffer[n_whole:]
+            del buffer[buffer.rfind(b"\n") + 1 :]  # The last line is incomplete.
             line = self.line + buffer.count(b"\n") - 1
             is_disk = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
             what = "cannot be read" if is_disk else "the gzip file is broken"
@@ -132,16 +127,13 @@ class _Cutter:
     def _whole_chunks(self, buffer: bytearray) -> Iterator[Chunk]:
         while len(buffer) >= self.reader.chunk_size:
             end = self._end(buffer)
-            first_end = buffer.find(b"\n", 0, self.max_line)
-            if first_end < 0 and len(buffer) > self.max_line:
-                if end == 0:
-                    # The line is too long, so the rest of it is not needed.
-                    del buffer[self.max_line + 1 :]
-                    return
+            if end == 0:
+                # If the line is too long, the rest of it is not needed.
+                del buffer[self.max_line + 1 :]
+                return
+            if buffer.find(b"\n", 0, self.max_line) < 0:
                 yield self._too_long_line()
                 del buffer[:end]
-            elif end == 0:
-                return
             else:
                 yield self._chunk(buffer, end)
 
@@ -151,7 +143,7 @@ class _Cutter:
         The chunk ends with the last line that fits into it. With `by_paragraph`, it ends with the
         last paragraph that fits, if there is one. A first line that does not fit is a chunk.
         """
-        for mark in (b"\n\n", b"\n\r\n") if self.by_paragraph else ():
+        for mark in (b"\n\n", b"\n\r\n") if self.reader.by_paragraph[self.number] else ():
             end = buffer.rfind(mark, 0, self.reader.chunk_size) + len(mark)
             if end >= len(mark):
                 return end

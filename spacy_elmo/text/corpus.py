@@ -74,12 +74,8 @@ def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> C
     if not len(sizes):
         raise ValueError(f"{source} has no sentence. Give files with text.")
     documents = np.unique([0, *ends.tolist()]).astype("int64")
-    return Corpus(
-        types=types,
-        tokens=tokens,
-        starts=np.cumsum(sizes, dtype="int64") - sizes,
-        documents=documents[documents < len(sizes)],
-    )
+    starts = np.cumsum(sizes, dtype="int64") - sizes
+    return Corpus(types, tokens, starts, documents[documents < len(sizes)])
 
 
 def number_tokens(

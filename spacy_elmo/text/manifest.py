@@ -9,15 +9,7 @@ from typing import Any, Optional, Union
 
 from typing_extensions import NotRequired
 
-from ..files import (
-    atomic_stream,
-    atomic_write,
-    checksum,
-    full_disk,
-    lock,
-    progress_bar,
-    user_path,
-)
+from ..files import atomic_stream, atomic_write, checksum, full_disk, lock, progress_bar, user_path
 from ..files.inputs import BLOCK
 from ..files.paths import CACHE_VARIABLE, cache_folder
 from ..files.remote import RemoteFile, is_url, reading
@@ -122,14 +114,13 @@ def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:
     about (dict): Entry of the file in the manifest: `size` in bytes and `sha256`.
     RAISES (ValueError): The file cannot be read, or differs from the manifest.
     """
-    digest, n_bytes = hashlib.sha256(), 0
+    digest = hashlib.sha256()
     with atomic_stream(copy) as target, file.open() as source:
-        while n_bytes <= about["size"]:
+        while target.tell() <= about["size"]:
             with reading(file.url):
                 block = source.read(BLOCK)
             if not block:
                 break
-            n_bytes += len(block)
             digest.update(block)
             target.write(block)
         if digest.hexdigest() != about["sha256"]:
@@ -196,8 +187,5 @@ def _is_same(known: dict[str, Any], file: Path) -> bool:
     found = stamp(file)
     if found.items() <= known.items():
         return True
-    return (
-        ending(Path(known["path"])) == ending(file)
-        and known["size"] == found["size"]
-        and known["sha256"] == checksum(file)
-    )
+    is_alike = ending(Path(known["path"])) == ending(file) and known["size"] == found["size"]
+    return is_alike and known["sha256"] == checksum(file)

@@ -55,9 +55,8 @@ class Reading:
             # The language does not change sentences. Always hash "en", as earlier versions did, so
             # that their parts are found.
             settings["lang"] = "en"
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        digest.update(data)
-        return digest.hexdigest()
+        content = json.dumps(settings, sort_keys=True).encode() + data
+        return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def read_part(folder: Path, summary: Summary) -> Part:
     folder (Path): Folder of the parts.
     summary (Summary): Summary of the part.
     RETURNS (Part): The part.
-    RAISES (OSError): The file is damaged. Then it is also deleted.
+    RAISES (OSError): The file is damaged. It is deleted, so that the next run writes it again.
     """
     path = folder / summary.name
     try:
@@ -172,7 +171,7 @@ def merge_parts(
 ) -> None:
     """Merge parts into the arrays of a corpus.
 
-    The types (distinct tokens) of all parts are in memory, but only one part at a time.
+    All types (distinct tokens) are in memory at the same time, but only one part.
 
     parts_folder (Path): Folder of the parts.
     parts (Sequence[Tuple[int, Summary]]): For each part, in order: the index of its input file, and
@@ -211,13 +210,10 @@ def merge_parts(
 
 def read_arrays(folder: Path) -> Corpus:
     """Open the arrays that `merge_parts` wrote, as memory maps."""
-    return Corpus(
-        types=TypeTable(read_array(folder / CHARACTERS), read_array(folder / OFFSETS)),
-        tokens=Shards([read_array(path) for path in sorted(folder.glob(TOKENS))]),
-        starts=read_array(folder / STARTS),
-        documents=read_array(folder / DOCUMENTS),
-        type_counts=read_array(folder / COUNTS),
-    )
+    types = TypeTable(read_array(folder / CHARACTERS), read_array(folder / OFFSETS))
+    tokens = Shards([read_array(path) for path in sorted(folder.glob(TOKENS))])
+    starts, documents, counts = (read_array(folder / name) for name in (STARTS, DOCUMENTS, COUNTS))
+    return Corpus(types, tokens, starts, documents, counts)
 
 
 def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[tuple[int, Part]]:

@@ -18,16 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..files import (
-    delete_ours,
-    full_disk,
-    is_ours,
-    lock,
-    make_ours,
-    progress_bar,
-    sweep,
-    user_path,
-)
+from ..files import delete_ours, full_disk, is_ours, lock, make_ours, progress_bar, sweep, user_path
 from ..files.remote import is_url
 from ..files.unfinished import is_temporary
 from ..frozen.vocabulary import Vocabulary
@@ -143,13 +134,12 @@ def is_prepared(folder: Union[str, Path]) -> bool:
 
 
 def is_foreign_corpus(folder: Path) -> bool:
-    """Return whether a path is no folder, or has files that `prepare` does not write."""
+    """Return whether a path is not a folder, or contains files that `prepare` does not write."""
     if not folder.is_dir():
         return True
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
-    return not all(
-        path.name in known or path.match(TOKENS) or is_ours(path) for path in folder.iterdir()
-    )
+    others = (path for path in folder.iterdir() if path.name not in known)
+    return not all(path.match(TOKENS) or is_ours(path) for path in others)
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:
@@ -237,12 +227,9 @@ class _Run:
         self.output = output
         self.settings = settings
         self.unfinished = output / UNFINISHED
-        shared = {name: settings[name] for name in ("lang", "max_sentence")}
-        is_text = settings["format"] == "text"
-        self.readings = [
-            Reading(jsonl=is_jsonl(file), running_text=is_text, **shared) for file in files
-        ]
-        by_paragraph = [how.running_text and not how.jsonl for how in self.readings]
+        how = settings["format"] == "text", settings["lang"], settings["max_sentence"]
+        self.readings = [Reading(is_jsonl(file), *how) for file in files]
+        by_paragraph = [known.running_text and not known.jsonl for known in self.readings]
         self.reader = ChunkReader(files, chunk_size, by_paragraph)
         self.skipped = _Skipped(files, refuse=settings["on_error"] == "refuse")
         self.parts: list[tuple[int, Summary]] = []

@@ -47,18 +47,17 @@ def check_text_format(format: str, lang: Optional[str]) -> None:
 
 
 def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Path]:
-    """Find the readable files in paths, folders and globs.
+    """Find the readable files of the inputs of a command.
 
-    inputs (Union[str, Path, Iterable[Union[str, Path]]]): One or several paths, folders or globs.
+    inputs (Union[str, Path, Iterable[Union[str, Path]]]): One or several files, folders or globs.
     readable (Tuple[str, ...]): Suffixes of readable files.
-    RETURNS (List[Path]): The files, sorted within a folder or glob. Hidden files are left out, and
-        so are prepared corpora and pipelines inside a folder.
-    RAISES (ValueError): A path is missing, has an unknown format, or is a prepared corpus.
+    RETURNS (List[Path]): The files in the order of the inputs, sorted within a folder or glob. In
+        a folder, hidden files, prepared corpora and pipelines are skipped.
+    RAISES (ValueError): An input has no readable file, has an unknown format, or is itself a
+        prepared corpus or a pipeline.
     """
-    if isinstance(inputs, (str, Path)):
-        inputs = [inputs]
     files: list[Path] = []
-    for given in inputs:
+    for given in [inputs] if isinstance(inputs, (str, Path)) else inputs:
         path = user_path(given)
         if path.is_dir():
             found = _files_of_folder(path, readable)
@@ -162,7 +161,7 @@ def sentences_of_lines(
 
 
 def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
-    """Return a function that returns a spaCy pipeline for running text, the same at each call."""
+    """Return a function that returns a spaCy pipeline for running text, always the same one."""
     return cache(partial(_splitter, lang))
 
 
@@ -207,7 +206,7 @@ def read_record(line: str) -> Union[str, list[str]]:
     """Read a line of `.jsonl`.
 
     line (str): The line.
-    RETURNS (Union[str, List[str]]): The list `tokens`, else the string `text`.
+    RETURNS (Union[str, List[str]]): The list `tokens`. If it is missing: the string `text`.
     RAISES (ValueError): The line has neither, or is not a JSON object.
     """
     try:

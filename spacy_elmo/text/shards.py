@@ -30,12 +30,9 @@ class Shards:
         firsts = self._ends - [len(array) for array in self._arrays]
         if isinstance(where, slice):
             start, stop, _ = where.indices(len(self))
-            return np.concatenate(
-                [
-                    array[max(start - first, 0) : max(stop - first, 0)]
-                    for first, array in zip(firsts.tolist(), self._arrays)
-                ]
-            )
+            places = np.maximum([start - firsts, stop - firsts], 0).T.tolist()
+            slices = [array[first:last] for (first, last), array in zip(places, self._arrays)]
+            return np.concatenate(slices)
         if where.size and not (where.min() >= 0 and where.max() < len(self)):
             raise IndexError(f"an index is outside of the {len(self)} items")
         pieces = np.searchsorted(self._ends, where, "right")
@@ -68,8 +65,7 @@ class TypeTable(Sequence[str]):
         return self.characters[start:end].tobytes().decode("utf8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
-        for spelled in self.spelled():
-            yield spelled.decode("utf8", "surrogatepass")
+        return (spelled.decode("utf8", "surrogatepass") for spelled in self.spelled())
 
     def spelled(self) -> Iterator[bytes]:
         """Yield each string as UTF-8 bytes."""
@@ -97,7 +93,6 @@ class ArrayWriter:
     """
 
     def __init__(self, path: Path, dtype: str):
-        self.path = path
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.length = 0
         self._stream = atomic_stream(path)
@@ -110,8 +105,7 @@ class ArrayWriter:
     def _write_header(self) -> None:
         self._file.seek(0)
         np.lib.format.write_array_header_1_0(
-            self._file,
-            {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)},
+            self._file, {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
         )
 
     def __enter__(self) -> "ArrayWriter":
@@ -125,7 +119,7 @@ class ArrayWriter:
         self._stream.__exit__(*error)
 
 
-class ShardWriter:
+class ShardWriter(ExitStack):
     """Writer of the pieces of `Shards`: `tokens-00000.npy` and so on.
 
     folder (Path): The folder.
@@ -133,31 +127,25 @@ class ShardWriter:
     """
 
     def __init__(self, folder: Path, shard_size: int):
+        super().__init__()
         self.folder = folder
         self.shard_size = shard_size
         self.n_shards = 0
         self._writer: Optional[ArrayWriter] = None
-        self._stack = ExitStack()
 
     def append(self, items: np.ndarray) -> None:
         """Append items."""
         while len(items):
             if self._writer is None:
                 path = self.folder / f"tokens-{self.n_shards:05}.npy"
-                self._writer = self._stack.enter_context(ArrayWriter(path, "int32"))
+                self._writer = self.enter_context(ArrayWriter(path, "int32"))
                 self.n_shards += 1
             room = self.shard_size - self._writer.length
             self._writer.append(items[:room])
             items = items[room:]
             if self._writer.length == self.shard_size:
-                self._stack.close()
+                self.close()
                 self._writer = None
-
-    def __enter__(self) -> "ShardWriter":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
 
 
 def read_array(path: Path) -> np.ndarray:

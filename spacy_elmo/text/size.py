@@ -54,8 +54,8 @@ def audit_tokens(
     inputs (Sequence[str]): Files, folders or globs of text.
     format (str): Format of text files: 'sentences' (one per line) or 'text' (running text).
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    RETURNS (dict): A JSON object: the number of tokens, the number and share of truncated tokens,
-        the most frequent truncated tokens, and the maximum length with its unit.
+    RETURNS (dict): The number of tokens, the number and share of truncated tokens, the most
+        frequent truncated tokens, and the maximum length with its unit.
     RAISES (ValueError): The model reads no characters, or the text cannot be read.
     """
     if not sizes.n_characters:
@@ -90,9 +90,8 @@ def _estimate(files: Sequence[Path], is_text: bool) -> float:
     files (Sequence[Path]): The files. They should have similar numbers of tokens per byte.
     is_text (bool): Whether `.txt` files contain running text.
     """
-    chosen = files[:: -(-len(files) // MAX_FILES)]
-    found = [_sample(file, is_text) for file in chosen]
-    tokens, n_bytes = (sum(values) for values in zip(*found))
+    found = [_sample(file, is_text) for file in files[:: -(-len(files) // MAX_FILES)]]
+    tokens, n_bytes = map(sum, zip(*found))
     return tokens * sum(file.stat().st_size for file in files) / n_bytes
 
 
@@ -112,7 +111,7 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
 
 
 def _unzipped(block: bytes) -> bytes:
-    """Unpack the start of a gzip file, which may have several members."""
+    """Unpack the start of a gzip file. The file may have several members."""
     content = b""
     while block and len(content) < LARGEST_RATIO * SAMPLE:
         part = zlib.decompressobj(wbits=31)

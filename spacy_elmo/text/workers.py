@@ -7,8 +7,9 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from typing import Optional, TypeVar
 
 Label = TypeVar("Label")
@@ -60,15 +61,12 @@ def map_in_order(
     # Do not fork: a fork of a process with threads, such as PyTorch's, can hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(n_process, mp_context=context, initializer=_begin)
-    waiting: deque[tuple[Label, Future[Result]]] = deque()
+    submitted = ((label, pool.submit(function, *arguments)) for label, arguments in tasks)
     try:
-        for label, arguments in tasks:
-            waiting.append((label, pool.submit(function, *arguments)))
-            if len(waiting) > 2 * n_process:
-                label, future = waiting.popleft()
-                yield label, future.result()
+        waiting = deque(islice(submitted, 2 * n_process))
         while waiting:
             label, future = waiting.popleft()
+            waiting.extend(islice(submitted, 1))
             yield label, future.result()
     except BrokenProcessPool as error:
         raise ChildProcessError(

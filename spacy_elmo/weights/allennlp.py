@@ -28,15 +28,7 @@ from .allennlp_files import (
 from .archives import File, read_json, suffix
 from .bundle import Format, ModelBundle, Prediction
 from .hdf5_file import HDF5Arrays, open_hdf5
-from .layout import (
-    Entry,
-    build,
-    open_files,
-    plain,
-    read_parameters,
-    reread,
-    stored_arrays,
-)
+from .layout import Entry, build, open_files, plain, read_parameters, reread, stored_arrays
 from .sizes import from_options, to_options
 from .softmax_file import make_prediction
 from .vocabulary_files import VOCABULARY_FILE, vocab_content
@@ -130,9 +122,8 @@ class AllenNLP(Format):
 
     def files(self) -> list[Path]:
         """Return the weights, the options, and the vocabulary and softmax if they exist."""
-        files = [self.weights, self.options, find_vocabulary(self.weights)]
-        files.append(find_softmax(self.weights))
-        return [file for file in files if isinstance(file, Path)]
+        others = find_vocabulary(self.weights), find_softmax(self.weights)
+        return [file for file in (self.weights, self.options, *others) if isinstance(file, Path)]
 
     def dtype(self) -> Optional[str]:
         """Return the dtypes of the datasets, separated by commas, such as "float32"."""
@@ -164,11 +155,10 @@ class AllenNLP(Format):
         """
         bilm = bundle.bilm
         options, words = to_options(bilm.config), _words_content(bundle)
-        parameters = bilm.arrays()
         with temporary_folder(target) as folder:
             unfinished = [folder / name for name in ("weights", OPTIONS_FILE, VOCABULARY_FILE)]
             with guarded_hdf5(unfinished[0]) as (file, check):
-                for dataset, values in stored_arrays(_layout(bilm.config), parameters):
+                for dataset, values in stored_arrays(_layout(bilm.config), bilm.arrays()):
                     file[dataset] = values
                     check()
                 if bundle.prediction is not None:
@@ -209,8 +199,7 @@ class AllenNLP(Format):
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
         if words is not None:
-            shape = (len(words), config.projection_dim)
-            table = plain(EMBEDDING, shape, "encoder.words.weight")
+            table = plain(EMBEDDING, (len(words), config.projection_dim), "encoder.words.weight")
             parameters.update(read_parameters([table], stored[-1], self.options.name, ()))
             if not config.n_characters:
                 words = _marks_first(words, parameters, "encoder.words.weight")
@@ -229,15 +218,15 @@ class AllenNLP(Format):
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
         """Add the softmax to the bundle if `softmax` is True. List ignored datasets in `extras`."""
         is_inside = any(name.startswith(SOFTMAX) for name in stored)
-        file, words = self.weights if is_inside else find_softmax(self.weights), None
+        file = self.weights if is_inside else find_softmax(self.weights)
         if softmax and file is not None:
             words = find_vocabulary(self.weights)
             if words is None:
                 bundle.missing = VOCABULARY_FILE
-        if file is not None and words is not None:
-            width = bundle.bilm.config.projection_dim
-            with nullcontext(stored) if is_inside else open_hdf5(file) as arrays:
-                bundle.prediction = self._read_softmax(arrays, width, file, words)
+            else:
+                width = bundle.bilm.config.projection_dim
+                with nullcontext(stored) if is_inside else open_hdf5(file) as arrays:
+                    bundle.prediction = self._read_softmax(arrays, width, file, words)
         known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
@@ -270,8 +259,7 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
     if read is not None and [word or "" for word in read.strings] != predicted.words:
         raise ValueError(
             f"the words that the model reads differ from the words that it predicts, and one "
-            f"{VOCABULARY_FILE} cannot store both. Set `keep_softmax=False` to omit the "
-            f"softmax"
+            f"{VOCABULARY_FILE} cannot store both. Set `keep_softmax=False` to omit the softmax"
         )
     if read is not None:
         return vocab_content(read)
@@ -322,7 +310,16 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
     if config.n_words:
         yield plain(EMBEDDING, (config.n_words, width), "encoder.words.weight")
     if config.n_characters:
-        yield _character_embedding(config.char_embed_dim, stored)
+        # Some files have one more row, for a character id that no word uses.
+        longer = (262, config.char_embed_dim)
+        has_more = stored is not None and stored.shape("char_embed") == longer
+        yield Entry(
+            "char_embed",
+            longer if has_more else (261, config.char_embed_dim),
+            ("encoder.embedding.weight",),
+            lambda values: [np.concatenate([np.zeros_like(values[:1]), values[:261]])],
+            lambda arrays: arrays[0][1:],
+        )
     for i, (size, number) in enumerate(config.filters):
         name = f"encoder.convolutions.{i}"
         yield Entry(
@@ -349,19 +346,6 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
             yield from _lstm(config, direction, layer, stored)
 
 
-def _character_embedding(char_dim: int, stored: Optional[HDF5Arrays]) -> Entry:
-    # Some files have one more row, for a character id that no word uses.
-    longer = (262, char_dim)
-    has_more = stored is not None and stored.shape("char_embed") == longer
-    return Entry(
-        "char_embed",
-        longer if has_more else (261, char_dim),
-        ("encoder.embedding.weight",),
-        lambda values: [np.concatenate([np.zeros_like(values[:1]), values[:261]])],
-        lambda arrays: arrays[0][1:],
-    )
-
-
 def _lstm(
     config: BiLMConfig, direction: int, layer: int, stored: Optional[HDF5Arrays]
 ) -> Iterator[Entry]:
@@ -383,5 +367,4 @@ def _lstm(
     )
     yield plain(f"{group}/{bias}", (4 * lstm_dim,), f"{name}.bias")
     if width < lstm_dim:
-        shape = (lstm_dim, width)
-        yield plain(f"{group}/{projection}", shape, f"{name}.projection", np.transpose)
+        yield plain(f"{group}/{projection}", (lstm_dim, width), f"{name}.projection", np.transpose)

@@ -22,20 +22,14 @@ def weights_in(folder: File) -> Optional[File]:
 
     RAISES (ValueError): There are several such files.
     """
-    files: list[Any] = sorted(
-        (
-            file
-            for file in folder.iterdir()
-            if suffix(file) in SUFFIXES and not file.name.startswith(".")
-        ),
-        key=lambda file: file.name,
-    )
-    files = [file for file in files if not stem(file).endswith(SOFTMAX)] or files
+    found: list[Any] = [file for file in folder.iterdir() if suffix(file) in SUFFIXES]
+    visible = [file for file in found if not file.name.startswith(".")]
+    files = [file for file in visible if not stem(file).endswith(SOFTMAX)] or visible
     named = [file for file in files if "weights" in stem(file)]
     exact = [file for file in named if stem(file) == "weights"]
     choice = exact or named or files
     if len(choice) > 1:
-        names = ", ".join(file.name for file in choice)
+        names = ", ".join(sorted(file.name for file in choice))
         raise ValueError(f"{folder} contains several weights: {names}. Give the path of one")
     return choice[0] if choice else None
 
@@ -48,8 +42,9 @@ def find_options(weights: File) -> Optional[File]:
 def find_vocabulary(weights: File) -> Optional[File]:
     """Return the vocabulary file that belongs to the weights; None if there is none.
 
-    In this order: a name like the weights (such as `elmo_vocab.txt` for `elmo_weights.hdf5`),
-    `vocab.txt`, or the only file `vocab*.txt` of the folder. The file may be gzipped.
+    Search in this order: a name with the prefix of the weights (`elmo_vocab.txt` for
+    `elmo_weights.hdf5`), `vocab.txt`, the only file `vocab*.txt` of the folder. The file may be
+    gzipped.
     """
     names = names_beside(weights.name, VOCABULARY_FILE)
     found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])

@@ -23,14 +23,13 @@ _KEYS = ("licence", "license", "attribution")
 
 def beside(weights: Path) -> Path:
     """Return the path of the attribution file for a file or folder of weights."""
-    is_folder = weights.is_dir()
-    return weights / LICENSES_FILE if is_folder else weights.with_name(weights.stem + ENDING)
+    return weights / LICENSES_FILE if weights.is_dir() else weights.with_name(weights.stem + ENDING)
 
 
 def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
     """Add the text of the attribution file to a provenance, unless it has an attribution.
 
-    provenance (dict): The provenance of the weights, which is changed.
+    provenance (dict): The provenance of the weights. It is changed in place.
     weights (Path): The file of the weights.
     RAISES (ValueError): The attribution file cannot be read.
     """

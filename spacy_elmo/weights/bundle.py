@@ -38,12 +38,8 @@ class ModelBundle:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Description of how the model was made: a JSON object, stored in `bilm`."""
+        """Description of how the model was made. It is stored in `bilm`, and JSON can store it."""
         return self.bilm.provenance
-
-    @provenance.setter
-    def provenance(self, provenance: dict[str, Any]) -> None:
-        self.bilm.provenance = provenance
 
     def add_provenance(self, provenance: Any, source: object) -> None:
         """Set provenance and language from the provenance that a file contains.
@@ -53,7 +49,7 @@ class ModelBundle:
         RAISES (ValueError): The provenance is invalid, see `checked_provenance`.
         """
         if provenance is not None:
-            self.provenance = checked_provenance(provenance, source)
+            self.bilm.provenance = checked_provenance(provenance, source)
             self.lang = provenance.get("lang")
 
 
@@ -63,8 +59,8 @@ def checked_provenance(provenance: Any, source: object) -> dict[str, Any]:
     provenance (Any): The provenance.
     source (object): The file, for error messages.
     RETURNS (dict): The same provenance.
-    RAISES (ValueError): The provenance is not a JSON object, its language is not a string, or it
-        contains a lone surrogate, which UTF-8 cannot encode.
+    RAISES (ValueError): The provenance is not a dict, its language is not a string, or one of its
+        strings cannot be encoded in UTF-8.
     """
     if not isinstance(provenance, dict):
         raise ValueError(f"{source}: the provenance is not a JSON object")
@@ -167,12 +163,12 @@ class Format(ABC):
 
     @classmethod
     def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return the value that a weight has after writing and reading.
+        """Return a weight as a reader gets it after it was written in this format.
 
         name (str): Name of the weight.
-        weight (numpy.ndarray): The value before.
+        weight (numpy.ndarray): The weight in memory.
         dtype (str): Type of the biLM's weights on disk.
-        RETURNS (numpy.ndarray): The value after, in float32.
+        RETURNS (numpy.ndarray): The weight that is read, in float32.
         """
         return rounded(weight, dtype)
 

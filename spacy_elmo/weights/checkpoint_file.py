@@ -11,6 +11,7 @@ import numpy as np
 
 from .allennlp import BIAS, EMBEDDING, WEIGHT, AllenNLP
 from .archives import File
+from .layout import StoredArrays
 
 STATE_FILE = "checkpoint"  # TensorFlow writes the path of the latest checkpoint to this file.
 INDEX = ".index"
@@ -58,8 +59,8 @@ class Checkpoint(AllenNLP):
         return nullcontext(CheckpointArrays(_load(path), str(path)))
 
 
-class CheckpointArrays(dict[str, str]):
-    """Variables of a checkpoint by their HDF5 names. Implements `StoredArrays`.
+class CheckpointArrays(StoredArrays):
+    """Names of a checkpoint's variables, by their HDF5 names.
 
     Variables of the optimizer, such as `WEIGHT/Adagrad`, are omitted.
 
@@ -70,26 +71,19 @@ class CheckpointArrays(dict[str, str]):
     kind = "variable"
 
     def __init__(self, reader: Any, source: str):
-        self.source = source
         self._reader = reader
         with _named_errors(source):
             self._shapes = dict(reader.get_variable_to_shape_map())
             self._dtypes = dict(reader.get_variable_to_dtype_map())
-        variables = [
-            name
-            for name in sorted(self._shapes)
-            if name.startswith(_SCOPE) and name.rpartition("/")[0] not in self._shapes
-        ]
+        scoped = [name for name in sorted(self._shapes) if name.startswith(_SCOPE)]
+        variables = [name for name in scoped if name.rpartition("/")[0] not in self._shapes]
         if not variables:
             raise ValueError(f"{source}: not a checkpoint of bilm-tf: no variables '{_SCOPE}...'")
-        super().__init__((hdf5_name(name), name) for name in variables)
+        super().__init__({hdf5_name(name): name for name in variables}, source)
         if BIAS in self and WEIGHT not in self and EMBEDDING in self:
             self[WEIGHT] = self[EMBEDDING]  # The option `share_embedding_softmax`.
 
-    def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a variable; None if it does not exist."""
-        if name not in self:
-            return None
+    def _checked_shape(self, name: str) -> tuple[int, ...]:
         theirs = self[name]
         if not self._dtypes[theirs].is_floating:
             raise ValueError(f"{self.source}: variable '{theirs}' does not contain floats")
@@ -143,13 +137,11 @@ def _latest(folder: Path) -> Optional[Path]:
     found = sorted(folder.glob(f"*ckpt*{INDEX}"))
     if len(found) > 1 and (folder / STATE_FILE).is_file():
         noted = _LATEST.search((folder / STATE_FILE).read_text("utf8", "replace"))
-        names = [file for file in found if noted and file.name == f"{noted[1]}{INDEX}"]
-        found = names or found
+        found = [file for file in found if noted and file.name == f"{noted[1]}{INDEX}"] or found
     if len(found) > 1:
-        example = found[0].with_suffix("")
         raise ValueError(
-            f"{folder} contains several checkpoints. Give the path of one of "
-            f"them, such as {example}"
+            f"{folder} contains several checkpoints. Give the path of one of them, such as "
+            f"{found[0].with_suffix('')}"
         )
     return found[0].with_suffix("") if found else None
 

@@ -68,7 +68,7 @@ def convert(
         bundle.prediction = None
     chosen.check(bundle)
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
-    bundle.provenance = checked_provenance(_patched(known, provenance or {}), target)
+    bundle.bilm.provenance = checked_provenance(_patched(known, provenance or {}), target)
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(

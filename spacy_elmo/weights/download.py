@@ -93,8 +93,7 @@ def check(file: PublishedFile, path: Path) -> None:
     size = path.stat().st_size
     if file.size is not None and size != file.size:
         raise ValueError(f"{path} has {size:,} bytes, but should have {file.size:,}")
-    md5 = None if file.md5 is None else checksum(path, "md5")
-    if md5 != file.md5:
+    if file.md5 is not None and (md5 := checksum(path, "md5")) != file.md5:
         raise ValueError(f"{path} has the MD5 {md5}, but should have {file.md5}")
     suffix = Path(file.name).suffix
     with named_errors(f"{path} is not a {suffix} file", Exception):
@@ -215,8 +214,7 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
     if total is not None:
         _check_total(total, have, file, max_bytes, part)
         max_bytes = total
-    bar.total = total
-    bar.n = have
+    bar.total, bar.n = total, have
     bar.refresh()
     with open(part.path, "ab", opener=_open_no_link) as stream:
         for chunk in reply.iter_content(CHUNK):

@@ -68,9 +68,9 @@ def read_model(
         bundle.lang = named.lang or bundle.lang
         known = named.description
         origin: dict[str, Any] = {key: known[key] for key in _ORIGIN if key in known}
-        bundle.provenance = {**origin, **bundle.provenance}
+        bundle.bilm.provenance = {**origin, **bundle.provenance}
     if bundle.lang and not bundle.provenance.get("lang"):
-        bundle.provenance = {**bundle.provenance, "lang": bundle.lang}
+        bundle.bilm.provenance = {**bundle.provenance, "lang": bundle.lang}
     return stored, bundle
 
 
@@ -82,12 +82,12 @@ def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundl
 def describe(source: Union[str, Path]) -> dict[str, Any]:
     """Describe a model.
 
-    A published model that is not in the cache is not downloaded. Then the result has only its name,
-    format, language, license and URLs.
+    For a published model that is not in the cache, the result has only name, format, language,
+    license and URLs. Nothing is downloaded.
 
     source (Union[str, Path]): The path, name or URL of the model.
     RETURNS (dict): Path, format, languages, sizes, number of parameters and more. JSON can store
-        it. The checksum of the weights is the same in all formats.
+        the dict. The checksum of the weights is the same in all formats.
     RAISES (ValueError): The model cannot be read.
     RAISES (OSError): The model cannot be downloaded.
     """

@@ -13,6 +13,7 @@ import numpy as np
 from ..files.errors import named_errors
 from ..frozen.config import shortened
 from .archives import Readable, opened
+from .layout import StoredArrays
 from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 _GZIP = h5py.h5z.FILTER_DEFLATE
@@ -22,8 +23,8 @@ _FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
 
-class HDF5Arrays(dict[str, h5py.Dataset]):
-    """Datasets of an open file by name. Implements `StoredArrays`.
+class HDF5Arrays(StoredArrays):
+    """Datasets of an open HDF5 file.
 
     Soft and external links are ignored.
 
@@ -35,10 +36,9 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
     kind = "dataset"
 
     def __init__(self, file: h5py.File, source: str, n_bytes: int):
-        self.source = source
         self._file = file
         with _readable(source):
-            super().__init__(sorted(_datasets(file), key=lambda named: named[0]))
+            super().__init__(dict(sorted(_datasets(file), key=lambda named: named[0])), source)
             chunks = [_chunks(dataset) for dataset in self.values()]
         claimed = sum(number * size for number, size in chunks)
         if claimed > largest_unpacked(n_bytes):
@@ -49,11 +49,8 @@ class HDF5Arrays(dict[str, h5py.Dataset]):
         if n_chunks > MAX_CHUNKS:
             raise ValueError(f"{source}: {n_chunks:,} chunks, but at most {MAX_CHUNKS:,} allowed")
 
-    def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a dataset; None if it does not exist."""
-        dataset = self.get(name)
-        if dataset is None:
-            return None
+    def _checked_shape(self, name: str) -> tuple[int, ...]:
+        dataset = self[name]
         what = f"{self.source}: dataset {shortened(name)}"
         filters = _filters(dataset)
         if _is_elsewhere(dataset) or not _FILTERS.issuperset(filters) or filters.count(_GZIP) > 1:
@@ -145,7 +142,8 @@ def _is_elsewhere(dataset: h5py.Dataset) -> bool:
 def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
     """Return the number of chunks of a dataset, and the unpacked size of a chunk in bytes.
 
-    If the values of the dataset are in another file, which is never opened, return (0, 0).
+    If the values of the dataset are in another file, return (0, 0), because this reader never opens
+    another file.
     """
     if _is_elsewhere(dataset) or dataset.shape is None:
         return 0, 0

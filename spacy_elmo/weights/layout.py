@@ -6,9 +6,10 @@ use this list, so reading and writing always agree.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Protocol
+from typing import Any, Optional
 
 import numpy as np
 
@@ -42,27 +43,33 @@ class Entry:
     to_stored: Callable[[Arrays], np.ndarray]
 
 
-class StoredArrays(Protocol):
-    """Protocol of an open weights file, which reads arrays by their names.
+class StoredArrays(dict[str, Any]):
+    """Arrays of a weights file by name. Base class: each library that reads files has a subclass.
 
     kind (str): Name of an array in this format, such as "dataset", for error messages.
+    arrays (Mapping[str, Any]): The arrays, as objects of the library.
     source (str): Name of the file in error messages.
     """
 
-    kind: str
-    source: str
+    kind = "tensor"
 
-    def __iter__(self) -> Iterator[str]:
-        """Return the names of all arrays."""
+    def __init__(self, arrays: Mapping[str, Any], source: str):
+        super().__init__(arrays)
+        self.source = source
 
     def shape(self, name: str) -> Optional[Shape]:
         """Return the shape of an array; None if it does not exist.
 
         RAISES (ValueError): The array does not contain floats, or is incomplete.
         """
+        return self._checked_shape(name) if name in self else None
+
+    def _checked_shape(self, name: str) -> Shape:
+        raise NotImplementedError
 
     def read(self, name: str) -> np.ndarray:
         """Return an array of floats."""
+        raise NotImplementedError
 
 
 def read_parameters(
@@ -87,9 +94,8 @@ def read_parameters(
     for name in stored:
         if name not in entries and name.startswith(accounted):
             raise ValueError(
-                f"{stored.source}: {stored.kind} {shortened(name)} "
-                f"{shortened(stored.shape(name))} does not belong to the model described "
-                f"by {sizes_from}"
+                f"{stored.source}: {stored.kind} {shortened(name)} {shortened(stored.shape(name))} "
+                f"does not belong to the model described by {sizes_from}"
             )
     parameters = {}
     for entry in entries.values():
@@ -178,8 +184,8 @@ def build(
     vocabularies (Vocabularies): The vocabularies of the token encoder.
     parameters (Dict[str, numpy.ndarray]): All parameters, with the right shapes.
     source (Union[Path, zipfile.Path]): The file or folder of the parameters.
-    read (Optional[Callable]): Function from `reread`: the model can drop the parameters from
-        memory, and call it to get them back. Default: the model keeps them in memory.
+    read (Optional[Callable]): Function from `reread`. With it, the model can drop the parameters
+        from memory and read them again. Default: the parameters stay in memory.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
     provenance = {"source": source.name}
@@ -195,12 +201,10 @@ def open_files(*files: File) -> list[OpenedFile]:
         opened, or on Windows, where `OpenedFile` does not work.
     """
     paths = [file for file in files if isinstance(file, Path) and file.is_file()]
-    if len(paths) < len(files) or not hasattr(os, "preadv"):
-        return []
-    try:
-        return [OpenedFile(path) for path in paths]
-    except OSError:
-        return []
+    if len(paths) == len(files) and hasattr(os, "preadv"):
+        with suppress(OSError):
+            return [OpenedFile(path) for path in paths]
+    return []
 
 
 def reread(
@@ -210,8 +214,8 @@ def reread(
 
     files (List[OpenedFile]): The result of `open_files`.
     read (Callable): Reads the parameters from open files.
-    RETURNS (Optional[Callable]): The function. It raises an error if a file has changed. None if
-        `files` is empty, or a file was replaced since it was opened.
+    RETURNS (Optional[Callable]): The function, which raises an error if a file has changed; None
+        if `files` is empty, or a file was replaced since it was opened.
     """
     if not files or not all(file.is_at_its_path() for file in files):
         return None

@@ -17,7 +17,6 @@ from .archives import File, read_object
 from .attribution import LICENSES_FILE
 from .bundle import Format, ModelBundle
 from .layout import (
-    Arrays,
     Entry,
     build,
     open_files,
@@ -88,31 +87,29 @@ class ManyLangs(Format):
     @classmethod
     def find(cls, path: File) -> Optional["ManyLangs"]:
         """Find a model by its folder, or by one of its state dicts."""
-        names = (ENCODER_FILE, TOKEN_ENCODER_FILE)
-        if path.name in names and path.is_file():
+        if path.name in LAYOUTS and path.is_file():
             return cls(path.parent)  # type: ignore[arg-type]
-        return cls(path) if any((path / name).is_file() for name in names) else None
+        return cls(path) if any((path / name).is_file() for name in LAYOUTS) else None
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read settings, vocabularies, state dicts and the softmax (`classifier.pkl`)."""
         folder = self.folder
-        needed = (CONFIG_FILE, TOKEN_ENCODER_FILE, ENCODER_FILE)
+        needed = (CONFIG_FILE, *LAYOUTS)
         missing = ", ".join(name for name in needed if not (folder / name).is_file())
         if missing:
             raise ValueError(f"{folder}: {missing} is missing. An ELMoForManyLangs model needs it")
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
-        stored = folder / TOKEN_ENCODER_FILE, folder / ENCODER_FILE
+        stored = [folder / name for name in LAYOUTS]
         files = open_files(*stored)
         token_encoder, encoder = map(read_state_dict, stored)
         with named_errors(sizes_from):
             config = _config(sizes, token_encoder, encoder)
-        layouts = [*_token_encoder_layout(config)], [*_encoder_layout(config)]
 
         def parameters_of(*parts: StateDict) -> dict[str, np.ndarray]:
             parameters = {}
-            for tensors, layout in zip(parts, layouts):
-                parameters.update(read_parameters(layout, tensors, sizes_from))
+            for tensors, layout in zip(parts, LAYOUTS.values()):
+                parameters.update(read_parameters(layout(config), tensors, sizes_from))
             return parameters
 
         vocabularies = Vocabularies(
@@ -122,9 +119,8 @@ class ManyLangs(Format):
         parameters = parameters_of(token_encoder, encoder)
         read = reread(files, lambda *again: parameters_of(*map(read_state_dict, again)))
         bilm = build(config, vocabularies, parameters, source=folder, read=read)
-        bundle = ModelBundle(bilm)
+        bundle = ModelBundle(bilm, missing=CLASSIFIER_FILE)
         bundle.add_provenance(settings.get(PROVENANCE), folder / CONFIG_FILE)
-        bundle.missing = CLASSIFIER_FILE
         if softmax and not weights_only and (folder / CLASSIFIER_FILE).is_file():
             bundle.prediction = read_classifier(folder, bilm)
         return bundle
@@ -142,9 +138,9 @@ class ManyLangs(Format):
 
     @classmethod
     def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return the value of a weight after writing and reading.
+        """Return a weight as a reader gets it after it was written in this format.
 
-        A forget bias is stored with 1 added, so it can change in its last digits.
+        The file stores a forget bias plus 1, so rounding can change its last digits.
         """
         exact = rounded(weight, dtype)
         if name.startswith("stacks.") and name.endswith(".bias"):
@@ -160,11 +156,8 @@ class ManyLangs(Format):
         torch = import_torch("The format of ELMoForManyLangs")
         with atomic_folder(target) as folder:
             folder.mkdir()
-            for file, layout in (
-                (TOKEN_ENCODER_FILE, _token_encoder_layout(config)),
-                (ENCODER_FILE, _encoder_layout(config)),
-            ):
-                arrays = stored_arrays(layout, parameters)
+            for file, layout in LAYOUTS.items():
+                arrays = stored_arrays(layout(config), parameters)
                 tensors = OrderedDict((name, torch.tensor(array)) for name, array in arrays)
                 # If PyTorch writes to an open file, `full_disk` can find the error of a full
                 # disk.
@@ -178,7 +171,7 @@ class ManyLangs(Format):
 
 
 def to_sizes(config: BiLMConfig) -> dict[str, Any]:
-    """Return the content of ELMoForManyLangs' configuration file, as JSON.
+    """Return the content of ELMoForManyLangs' configuration file, as a dict.
 
     RAISES (ValueError): The format cannot store the model.
     """
@@ -299,7 +292,7 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
     yield plain("projection.bias", (width,), "encoder.projection.bias")
 
 
-def _highway_halves(values: np.ndarray) -> Arrays:
+def _highway_halves(values: np.ndarray) -> list[np.ndarray]:
     """Split a weight or bias of a highway layer into transformation and gate; negate the gate.
 
     ELMoForManyLangs multiplies the input by the gate, bilm-tf the transformed input. So bilm-tf's
@@ -327,3 +320,7 @@ def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
             if width < config.lstm_dim or config.square_projection:
                 shape = (width, config.lstm_dim)
                 yield plain(f"{theirs}.state_projection.weight", shape, f"{ours}.projection")
+
+
+# State dicts of a model, and their layouts.
+LAYOUTS = {TOKEN_ENCODER_FILE: _token_encoder_layout, ENCODER_FILE: _encoder_layout}

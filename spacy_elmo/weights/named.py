@@ -4,6 +4,7 @@ import difflib
 import hashlib
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, Optional, Union
 from urllib.parse import urlsplit
@@ -23,12 +24,10 @@ HOW_TO_GIVE_WEIGHTS = (
 )
 
 _ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/{0}/elmo_{0}_{1}"
-_GERMAN = (
-    "https://github.com/t-systems-on-site-services-gmbh/german-elmo-model/releases/download/files_1"
-)
+_GERMAN = "https://github.com/t-systems-on-site-services-gmbh/german-elmo-model/releases/download"
 _GERMAN_FILES = (
-    PublishedFile(f"{_GERMAN}/options.json", md5="da99676f2fe2838ff2663a6d9bad97dd"),
-    PublishedFile(f"{_GERMAN}/weights.hdf5", md5="f3ab3a68caae6d42bac47c230b3a65bf"),
+    PublishedFile(f"{_GERMAN}/files_1/options.json", md5="da99676f2fe2838ff2663a6d9bad97dd"),
+    PublishedFile(f"{_GERMAN}/files_1/weights.hdf5", md5="f3ab3a68caae6d42bac47c230b3a65bf"),
 )
 _MANYLANGS = "http://vectors.nlpl.eu/repository/11/{}.zip"
 
@@ -126,10 +125,7 @@ NAMED = {
         _allennlp("original", "2x4096_512_2048cnn_2xhighway", 93_600_864, 336, 374_434_792),
         _allennlp("original-5.5B", "2x4096_512_2048cnn_2xhighway_5.5B", 93_600_864),
         NamedModel("german", "allennlp", "de", "BSD-2-Clause", _GERMAN_FILES),
-        *(
-            _manylangs(lang, number)
-            for number, lang in enumerate(_MANYLANGS_LANGUAGES.split(), 136)
-        ),
+        *map(_manylangs, _MANYLANGS_LANGUAGES.split(), count(136)),
     )
 }
 
@@ -179,8 +175,8 @@ def find_installed(name: str) -> Optional[Path]:
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
     """Return the published model with this name, or the model at this URL; None for a path.
 
-    If a path has the name of a published model, return None, because the path is used instead. It
-    can be a file, a folder, or the common prefix of AllenNLP's files.
+    If files have the name of a published model, they are used, so return None. They can be a file,
+    a folder, or AllenNLP's files with this common prefix.
     """
     name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):
@@ -249,11 +245,8 @@ def obtain(model: NamedModel, *, force: bool = False) -> Path:
             f"{folder} cannot be created: {error}. Set {CACHE_VARIABLE} to another folder"
         ) from error
     with FileLock(folder / "lock"):  # Another process may be downloading the same model.
-        missing = [
-            (file, path)
-            for file, path in zip(model.files, model.paths)
-            if force or not path.is_file()
-        ]
+        files = zip(model.files, model.paths)
+        missing = [(file, path) for file, path in files if force or not path.is_file()]
         for i, (file, path) in enumerate(missing):
             try:
                 _download_either(file, path)

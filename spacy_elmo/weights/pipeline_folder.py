@@ -84,8 +84,7 @@ class PipelineFolder(SafetensorsFile):
         if not bundle.lang:
             raise ValueError(
                 "a pipeline needs a language, but the language of the model is not known. Set "
-                "`lang` to its "
-                "code, such as 'de' for German"
+                "`lang` to its code, such as 'de' for German"
             )
 
     @classmethod
@@ -149,11 +148,8 @@ def _changed_entries(
     new = spacy.blank("xx")
     new.add_pipe("elmo", config={"weights": None})
     defaults = new.config["components"]["elmo"]
-    changed = [
-        name
-        for name, default in defaults.items()
-        if name not in ("model", "weights") and settings.get(name, default) != default
-    ]
+    compared = [name for name in defaults if name not in ("model", "weights")]
+    changed = [name for name in compared if settings.get(name, defaults[name]) != defaults[name]]
     if changed:
         yield f"settings of the pipe '{pipe}' ({', '.join(changed)})"
     meta = read_object(meta_file) if meta_file.is_file() else {}
@@ -180,15 +176,12 @@ def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[
     nlp = config.get("nlp", {})
     lang, names = nlp.get("lang"), nlp.get("pipeline", [])
     settings = config.get("components", {}).get(pipe, {})
+    are_strings = isinstance(names, list) and all(isinstance(name, str) for name in names)
     for name, value, is_right, wanted in (
         ("[nlp] lang", lang, isinstance(lang, (str, type(None))), "a string"),
-        ("[nlp] pipeline", names, _are_strings(names), "a list of strings"),
+        ("[nlp] pipeline", names, are_strings, "a list of strings"),
         (f"[components] {pipe}", settings, isinstance(settings, dict), "a section"),
     ):
         if not is_right:
             raise ValueError(f"{path}: {name} must be {wanted}, got {shortened(value)}")
     return lang, names, settings
-
-
-def _are_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)

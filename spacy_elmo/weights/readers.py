@@ -99,8 +99,8 @@ def read_alignment(path: Path, width: int) -> np.ndarray:
     Conneau et al. (2018) align word vectors. Schuster et al. (2019) align vectors of ELMo.
 
     path (Path): A `.npy` file, or a text file with one row per line and spaces between numbers.
-    width (int): Width of the vectors, 2P.
-    RETURNS (numpy.ndarray): *Shape:* `(2P, 2P)`
+    width (int): Width of the vectors.
+    RETURNS (numpy.ndarray): The matrix. *Shape:* `(width, width)`
     RAISES (ValueError): The file does not contain a finite matrix of this shape.
     """
     if path.suffix in (".pth", ".pt"):

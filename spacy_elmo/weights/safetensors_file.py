@@ -108,7 +108,7 @@ def softmax_of(file: Path) -> Path:
 def read(file: Path) -> FrozenBiLM:
     """Read a model from a file.
 
-    If possible, the file stays open. Then the model can drop its weights to save memory, and read
+    The file stays open if possible, so that the model can drop its weights to save memory, and read
     them again.
 
     file (Path): The file.
@@ -215,17 +215,16 @@ def _parameters(
 
 def _take_vocabularies(tensors: dict[str, np.ndarray], config: BiLMConfig) -> Vocabularies:
     found: dict[str, InputVocabulary] = {}
-    sizes = {"characters": config.n_characters, "words": config.n_words}
-    for name in Vocabularies._fields:
+    for name, size in (("characters", config.n_characters), ("words", config.n_words)):
         tensor = tensors.pop(VOCABULARY + name, None)
         if tensor is None:
             continue
         if tensor.dtype != np.uint8:
             raise ValueError(f"tensor '{VOCABULARY}{name}' contains {tensor.dtype}, not bytes")
         with named_errors(f"tensor '{VOCABULARY}{name}'"):
-            if tensor.size > largest_text(sizes[name]):
-                raise ValueError(f"{tensor.size:,} bytes for {sizes[name]:,} embeddings")
-            found[name] = InputVocabulary.from_bytes(tensor.tobytes(), sizes[name])
+            if tensor.size > largest_text(size):
+                raise ValueError(f"{tensor.size:,} bytes for {size:,} embeddings")
+            found[name] = InputVocabulary.from_bytes(tensor.tobytes(), size)
     return Vocabularies(**found)
 
 

@@ -15,7 +15,7 @@ Places = dict[str, tuple[str, ...]]
 
 
 def under(section: str, *names: str) -> Places:
-    """Return the key path of each size: `(section, name)`, with the name in `BiLMConfig`."""
+    """Return the key path `(section, name)` of each size. `BiLMConfig` has the same names."""
     return {name: (section, name) for name in names}
 
 
@@ -80,8 +80,8 @@ def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) 
     """Make a config from the `options.json` of bilm-tf or AllenNLP. Ignore unknown keys.
 
     options (Any): The parsed file.
-    n_words (int): Number of words with an embedding, which the options do not contain. Required
-        for a model without characters.
+    n_words (int): Number of words with an embedding. The options do not contain this number.
+        Required for a model without characters.
     bidirectional (bool): Whether the model has two directions.
     RETURNS (BiLMConfig): The config.
     RAISES (ValueError): A key is missing, or its value is impossible.

@@ -31,8 +31,7 @@ def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = Tr
     softmax, vocabulary = prediction
     tensors = softmax.arrays()
     if words:
-        text = "\n".join(vocabulary.words).encode()
-        tensors[WORDS] = np.frombuffer(text, dtype="uint8")
+        tensors[WORDS] = np.frombuffer("\n".join(vocabulary.words).encode(), dtype="uint8")
     return save(tensors, dtype)
 
 

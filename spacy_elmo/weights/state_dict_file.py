@@ -14,7 +14,6 @@ used twice, and deep nesting.
 import pickletools
 import warnings
 import zipfile
-from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, Optional
 
@@ -23,6 +22,7 @@ import numpy as np
 from ..files.errors import bounded
 from ..frozen.config import shortened
 from .archives import Readable, check_directory, opened
+from .layout import StoredArrays
 from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
 
 if TYPE_CHECKING:
@@ -49,24 +49,11 @@ class Refused(Exception):
     """Error for a file with content that does not belong in a state dict."""
 
 
-class StateDict(dict[str, "torch.Tensor"]):
-    """Tensors of a state dict by name. Implements `StoredArrays`.
+class StateDict(StoredArrays):
+    """Tensors of a state dict of PyTorch."""
 
-    tensors (Mapping[str, Tensor]): The tensors.
-    source (str): Name of the file in error messages.
-    """
-
-    kind = "tensor"
-
-    def __init__(self, tensors: "Mapping[str, torch.Tensor]", source: str):
-        super().__init__(tensors)
-        self.source = source
-
-    def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a tensor; None if it does not exist."""
-        tensor = self.get(name)
-        if tensor is None:
-            return None
+    def _checked_shape(self, name: str) -> tuple[int, ...]:
+        tensor: torch.Tensor = self[name]
         what = f"{self.source}: tensor {shortened(name)}"
         if not tensor.is_floating_point():
             raise ValueError(f"{what} contains {tensor.dtype}, not floats")

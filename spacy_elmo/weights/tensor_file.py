@@ -13,6 +13,7 @@ from ..files import OpenedFile
 from ..frozen.config import shortened
 from ..frozen.kernel.numpy_kernel import bfloat16_bits, to_bfloat16
 from .archives import opened
+from .layout import StoredArrays
 from .limits import LARGEST_JSON
 
 N_SIZE = 8  # Bytes of the number at the start of a file: the length of the header.
@@ -21,24 +22,11 @@ DTYPES = ("float32", "float16", "bfloat16")
 _READ = {f"{kind.upper()}{8 * size}": f"<{kind}{size}" for kind in "fiu" for size in (1, 2, 4, 8)}
 
 
-class StoredTensors(dict[str, np.ndarray]):
-    """Tensors of a file by name. Implements `StoredArrays`.
+class StoredTensors(StoredArrays):
+    """Tensors of a file in NumPy's arrays."""
 
-    tensors (Mapping[str, numpy.ndarray]): The tensors.
-    source (str): Name of the file in error messages.
-    """
-
-    kind = "tensor"
-
-    def __init__(self, tensors: Mapping[str, np.ndarray], source: str):
-        super().__init__(tensors)
-        self.source = source
-
-    def shape(self, name: str) -> Optional[tuple[int, ...]]:
-        """Return the shape of a tensor; None if it does not exist."""
-        values = self.get(name)
-        if values is None:
-            return None
+    def _checked_shape(self, name: str) -> tuple[int, ...]:
+        values: np.ndarray = self[name]
         if values.dtype.kind != "f":
             what = f"{self.source}: tensor {shortened(name)}"
             raise ValueError(f"{what} contains {values.dtype}, not floats")
@@ -46,7 +34,7 @@ class StoredTensors(dict[str, np.ndarray]):
 
     def read(self, name: str) -> np.ndarray:
         """Return a tensor. float64 is converted to float32."""
-        values = self[name]
+        values: np.ndarray = self[name]
         with np.errstate(over="ignore"):
             return values.astype("float32") if values.dtype == "float64" else values
 
@@ -70,7 +58,7 @@ def read_file(file: Union[Path, OpenedFile]) -> bytes:
 
 
 def header_size(data: bytes) -> int:
-    """Return the length of the header in bytes, which is in the first 8 bytes of a file."""
+    """Return the length of a file's header in bytes. The first 8 bytes of the file contain it."""
     return int.from_bytes(data[:N_SIZE], "little")
 
 

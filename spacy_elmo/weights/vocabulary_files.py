@@ -74,8 +74,7 @@ def vocab_content(vocabulary: InputVocabulary) -> str:
 
     RAISES (ValueError): bilm-tf would read a word as another word.
     """
-    words = _fitting(vocabulary, VOCABULARY_FILE, _fits_vocab)
-    return "".join(f"{word}\n" for word in words)
+    return "".join(f"{word}\n" for word in _fitting(vocabulary, VOCABULARY_FILE, _fits_vocab))
 
 
 def dic_content(vocabulary: InputVocabulary, name: str) -> str:
@@ -163,6 +162,5 @@ def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
     A token with several ids keeps only the last one, as in bilm-tf and ELMoForManyLangs.
     """
     last = {token: row for row, token in enumerate(tokens)}
-    return InputVocabulary(
-        [token if last[token] == row else None for row, token in enumerate(tokens)]
-    )
+    strings = [token if last[token] == row else None for row, token in enumerate(tokens)]
+    return InputVocabulary(strings)
