@@ -7,7 +7,7 @@ imported when a file is read.
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
 
-from .named import BUNDLED, HOW_TO_GIVE_WEIGHTS, find_named, is_available, locate  # noqa: F401
+from .named import BUNDLED, HOW_TO_GIVE_WEIGHTS, find_named, is_available, locate
 
 if TYPE_CHECKING:
     from ..frozen.model import FrozenBiLM
@@ -49,3 +49,7 @@ def language_of_weights(path: Union[str, Path]) -> Optional[str]:
         return named.lang
     lang = read_weights(path).provenance.get("lang")
     return lang if isinstance(lang, str) else None
+
+
+__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "find_named", "is_available", "language_of_weights"]
+__all__ += ["locate", "read_weights"]

@@ -63,7 +63,7 @@ def make_manylangs_reader(path: str) -> Callable[[], "FrozenBiLM"]:
 def _read_safetensors(path: str) -> "FrozenBiLM":
     from .safetensors_file import SafetensorsFile
 
-    return SafetensorsFile(user_path(path)).read().bilm
+    return SafetensorsFile(user_path(path)).read(weights_only=True).bilm
 
 
 def _read_allennlp(

@@ -8,7 +8,9 @@ from safetensors.torch import load
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import NO_CHARACTERS, BiLMConfig
 from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.registry import registry
 from spacy_elmo.weights import read_weights, safetensors_file
+from spacy_elmo.weights.safetensors_file import softmax_of
 
 from helpers.models import tiny_bilm
 from helpers.runs import assert_same_arrays
@@ -40,6 +42,13 @@ def test_written_files_are_read_bit_by_bit(tmp_path, changes):
     stored = load((tmp_path / "a.safetensors").read_bytes())
     assert_same_arrays(again.arrays(), bilm.arrays())
     assert_same_arrays({name: stored[name].numpy() for name in stored}, bilm.arrays())
+
+
+def test_readers_of_weights_leave_the_softmax_alone(path):
+    """A pipe does not need the softmax, so a broken one does not stop it."""
+    softmax_of(path).write_bytes(b"broken")
+    reader = registry.get("weights_readers", "spacy-elmo.safetensors.v1")
+    assert reader(str(path))().checksum() == tiny_bilm().checksum()
 
 
 def test_files_of_the_first_version_are_read(path):
