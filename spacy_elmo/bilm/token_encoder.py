@@ -249,9 +249,7 @@ class ConvolutionMaximum(torch.autograd.Function):
         for of_tap in d_table:
             of_tap.scatter_add_(0, index.gather(1, columns), grad)
             columns += 1
-            columns.clamp_(
-                max=index.shape[1] - 1
-            )  # Do not move past the last tap: the index could be out of range.
+            columns.clamp_(max=index.shape[1] - 1)  # After the last tap, keep the index in range.
         d_characters = d_weight = None
         if ctx.needs_input_grad[0]:
             d_characters = torch.matmul(d_table, taps.transpose(1, 2)).sum(dim=0)
