@@ -63,12 +63,8 @@ def build_listener(
     grad_factor (float): Factor for the gradient that goes to the language model.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, width)` per Doc.
     """
-    return ElmoListener(
-        ScalarMix() if mix is None else mix,
-        width=width,
-        upstream_name=upstream,
-        grad_factor=grad_factor,
-    )
+    mix = ScalarMix() if mix is None else mix
+    return ElmoListener(mix, width=width, upstream_name=upstream, grad_factor=grad_factor)
 
 
 @registry.architectures("spacy-elmo.Tok2VecElmo.v1")

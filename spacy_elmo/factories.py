@@ -203,8 +203,8 @@ def roles_of_doc(doc: Doc) -> dict:
 def roles_of_token(token: Token) -> dict:
     """Return `token._.srl`: the token's roles, from each label to a list of spans.
 
-    The dict is empty if the token is not a predicate. This is slow in a loop over tokens, because
-    each call reads all spans of the Doc. Use `doc._.srl` there.
+    The dict is empty if the token is not a predicate. In a loop over tokens, use `doc._.srl`: each
+    call of this function reads all spans of the Doc.
     """
     return roles_of_doc(token.doc).get(token.i, {})
 

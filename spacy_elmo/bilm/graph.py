@@ -50,16 +50,8 @@ class RecordedStacks(nn.Module):
         for d, stream in enumerate([main, *self.streams]):
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
-                found.append(
-                    self.bilm.run_stack(
-                        d,
-                        inputs,
-                        self.rows[d],
-                        self.batch_sizes,
-                        state,
-                        product_dtype=self.product_dtype,
-                    )
-                )
+                args = (d, inputs, self.rows[d], self.batch_sizes, state)
+                found.append(self.bilm.run_stack(*args, product_dtype=self.product_dtype))
         for stream in self.streams:
             main.wait_stream(stream)
         layers, *ended = zip(*found)

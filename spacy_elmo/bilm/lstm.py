@@ -101,8 +101,8 @@ def fused_lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run a layer without clips with PyTorch's LSTM, which is cuDNN's LSTM on a GPU.
 
-    Arguments and results are the same as for `ProjectedLSTM.forward`. But state and gates are also
-    computed in `product_dtype`, not only the matrix products.
+    Arguments and results are the same as for `ProjectedLSTM.forward`, except for `product_dtype`:
+    this function uses it for the state and the gates, too.
 
     lstm (ProjectedLSTM): The layer.
     """

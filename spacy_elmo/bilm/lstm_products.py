@@ -68,7 +68,7 @@ class BackwardProducts:
 
     weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Input weight, state weight and projection.
     read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
-    n_rows (int): Number of sequences in the first step, which has the most.
+    n_rows (int): Number of sequences in the first step. Later steps have no more than that.
     dtype (Optional[torch.dtype]): Type of the products. Default: the type of `read`.
     """
 
@@ -91,7 +91,7 @@ class BackwardProducts:
         self.d_bias = read.new_zeros(n_gates)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
-        """Return the tensor into which the gradients of a step's gates must be written.
+        """Return a tensor. The caller must write the gradients of a step's gates to it.
 
         first (int): Index of the step's first item in the chunk.
         size (int): Number of sequences in the step.

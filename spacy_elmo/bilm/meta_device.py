@@ -1,4 +1,4 @@
-"""Construction of modules whose parameters have no values yet: a file contains the values."""
+"""Construction of modules without values: `load_state_dict` sets the values afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -94,13 +94,30 @@ class BiLM(nn.Module):
         RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction, the packed output h of
             each LSTM layer, *Shape:* `(n_items, P)`; and the state after the last step.
         """
-        if self.config.joined_directions:
-            return self._run_joined(vectors, rows, batch_sizes, state, dropout, product_dtype)
-        found = [
-            self.run_stack(d, vectors, rows[d], batch_sizes, state, dropout, product_dtype)
-            for d in range(len(self.stacks))
-        ]
-        outputs, hidden, cell = (list(each) for each in zip(*found))
+        if not self.config.joined_directions:
+            found = [
+                self.run_stack(d, vectors, rows[d], batch_sizes, state, dropout, product_dtype)
+                for d in range(len(self.stacks))
+            ]
+            outputs, hidden, cell = (list(each) for each in zip(*found))
+            return outputs, stacked(hidden, cell)
+        # From the second layer on, each layer reads both directions of the layer below.
+        mirror = self._to_device(mirrored(batch_sizes))
+        inputs = [vectors.index_select(0, each) for each in rows]
+        outputs = [[], []]
+        hidden, cell = [list(each) for each in state.hidden], [list(each) for each in state.cell]
+        for i in range(self.config.n_layers):
+            for d, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
+                dropped = F.dropout(inputs[d], dropout, self.training)
+                output, hidden[d][i], cell[d][i] = stack[i](
+                    dropped, batch_sizes, hidden[d][i], cell[d][i], product_dtype
+                )
+                outputs[d].append(output)
+            forward, backward = (layers[-1] for layers in outputs)
+            inputs = [
+                torch.cat([forward, backward.index_select(0, mirror)], dim=1),
+                torch.cat([forward.index_select(0, mirror), backward], dim=1),
+            ]
         return outputs, stacked(hidden, cell)
 
     def run_stack(
@@ -136,40 +153,12 @@ class BiLM(nn.Module):
                 )
                 if i and self.highways:
                     highways = cast(nn.ModuleList, self.highways[d])
-                    inputs = highways[i - 1](output, inputs, product_dtype)
-                else:
-                    skip = self.config.use_skip_connections and i > 0
-                    inputs = output + inputs if skip else output
-                parts[i].append(inputs)
+                    output = highways[i - 1](output, inputs, product_dtype)
+                elif i and self.config.use_skip_connections:
+                    output = output + inputs
+                parts[i].append(output)
+                inputs = output
         return [torch.cat(part) for part in parts], hidden, cell
-
-    def _run_joined(
-        self,
-        vectors: Tensor,
-        rows: Tensor,
-        batch_sizes: list[int],
-        state: BiLMState,
-        dropout: float,
-        product_dtype: Optional[torch.dtype],
-    ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run the stacks of a model with `joined_directions`: each layer reads both directions."""
-        mirror = self._to_device(mirrored(batch_sizes))
-        inputs = [vectors.index_select(0, each) for each in rows]
-        outputs: list[list[Tensor]] = [[], []]
-        hidden, cell = [list(each) for each in state.hidden], [list(each) for each in state.cell]
-        for i in range(self.config.n_layers):
-            for d, stack in enumerate(cast(Sequence[Sequence[ProjectedLSTM]], self.stacks)):
-                dropped = F.dropout(inputs[d], dropout, self.training)
-                output, hidden[d][i], cell[d][i] = stack[i](
-                    dropped, batch_sizes, hidden[d][i], cell[d][i], product_dtype
-                )
-                outputs[d].append(output)
-            forward, backward = (layers[-1] for layers in outputs)
-            inputs = [
-                torch.cat([forward, backward.index_select(0, mirror)], dim=1),
-                torch.cat([forward.index_select(0, mirror), backward], dim=1),
-            ]
-        return outputs, stacked(hidden, cell)
 
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
@@ -196,12 +185,9 @@ class BiLM(nn.Module):
         product_dtype, n_directions = self._product_dtype(), self.config.n_directions
         vectors = self.token_vectors(types, product_dtype)
         rows = self._to_device(flat[packed.positions[:n_directions]])
+        states = start.rows(packed.order)
         outputs, after = self(
-            vectors,
-            rows,
-            packed.batch_sizes,
-            start.rows(packed.order),
-            product_dtype=product_dtype,
+            vectors, rows, packed.batch_sizes, states, product_dtype=product_dtype
         )
         drops_marks = has_marks and not keep_marks
         kept = without_ends(packed.lengths) if drops_marks else np.arange(packed.n_items)
@@ -265,13 +251,13 @@ class BiLM(nn.Module):
             name: state[name].to("cpu", torch.float32, copy=True).numpy()
             for name in parameter_shapes(self.config)
         }
-        alignment = self.alignment
+        alignment = None if self.alignment is None else self.alignment.float().cpu().numpy().copy()
         return FrozenBiLM(
             self.config,
             self.indexer.vocabularies,
             Weights(arrays),
             precision=self.precision,
-            alignment=None if alignment is None else alignment.float().cpu().numpy().copy(),
+            alignment=alignment,
             provenance=self.provenance,
         )
 

@@ -43,9 +43,9 @@ class Candidates(NamedTuple):
 
 
 class SoftmaxRows(NamedTuple):
-    """Copies of the weights and biases of those words that a training step uses.
+    """Copies of weights and biases, of only those words that a training step uses.
 
-    Only the copies get a gradient.
+    The copies get a gradient; the weights of the softmax get none.
 
     words (Tensor): Word ids, in ascending order. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
@@ -112,7 +112,7 @@ class LanguageModelSoftmax(nn.Module):
 
     @torch.no_grad()
     def rows(self, targets: Tensor, candidates: Candidates) -> SoftmaxRows:
-        """Copy the weights and biases of targets and candidates, so that only these get a gradient.
+        """Copy the weights and biases of targets and candidates. Only the copies get a gradient.
 
         targets (Tensor): Word ids. *Shape:* `(n,)`
         candidates (Candidates): The candidates.
@@ -133,11 +133,10 @@ class LanguageModelSoftmax(nn.Module):
     ) -> Tensor:
         """Compute the mean cross-entropy of the targets against the candidates.
 
-        If the candidates were drawn, the log-probability of being drawn is subtracted from each
-        logit, including the logit of the target. A negative that equals the target does not count.
-        So the optimum is the same as with the full softmax (Jean et al. 2015). TensorFlow's
-        `sampled_softmax_loss`, which bilm-tf uses, does the same. The loss is not a
-        log-likelihood.
+        If the candidates are negatives, each logit is reduced by the log-probability that its word
+        is drawn, also the logit of the target. A negative that equals the target does not count. So
+        the optimum is the same as with the full softmax (Jean et al. 2015), but the loss is not a
+        log-likelihood. bilm-tf does the same with TensorFlow's `sampled_softmax_loss`.
 
         contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
@@ -176,18 +175,9 @@ class LanguageModelSoftmax(nn.Module):
             total += loss.double().sum().item()
         return total
 
-    @torch.no_grad()
-    def log_probabilities(self, contexts: Tensor) -> Tensor:
-        """Compute the log-probability of each word with the full softmax.
-
-        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
-        RETURNS (Tensor): float64. *Shape:* `(n, V)`
-        """
-        return F.linear(contexts, self.weight, self.bias).double().log_softmax(dim=1)
-
 
 class AdaptiveSoftmax(nn.Module):
-    """PyTorch's adaptive softmax (Grave et al. 2017), with smaller weights for rare words.
+    """PyTorch's adaptive softmax (Grave et al. 2017), with fewer weights per rare word.
 
     The loss is an exact log-likelihood. The vocabulary must be in descending order of count.
 
@@ -218,15 +208,6 @@ class AdaptiveSoftmax(nn.Module):
             part = slice(start, start + 1024)
             total -= self.layers(contexts[part], targets[part]).output.double().sum().item()
         return total
-
-    @torch.no_grad()
-    def log_probabilities(self, contexts: Tensor) -> Tensor:
-        """Compute the log-probability of each word.
-
-        contexts (Tensor): Context vectors. *Shape:* `(n, P)`
-        RETURNS (Tensor): float64. *Shape:* `(n, V)`
-        """
-        return self.layers.log_prob(contexts).double()
 
 
 Softmax = LanguageModelSoftmax | AdaptiveSoftmax

@@ -1,13 +1,14 @@
-"""Number of PyTorch's threads: short operations use one thread.
+"""Number of PyTorch's own threads: short operations use one thread.
 
 PyTorch splits each operation between its threads, and all threads wait for each other at the end
 of the operation. If another program uses a core, a short operation can take as long as the
 system's time slice. On two cores, one of them busy, LSTMs with 512 units embedded 6,900 words/s
 with one thread, but only 126 words/s with two threads.
 
-`torch.set_num_threads` also applies to Python threads that start later. So a thread that starts
-during a short operation would always use a single core. Instead, this module sets the number of
-threads in OpenMP and MKL, for the calling thread only. `torch.set_num_threads` is the fallback.
+This module does not call `torch.set_num_threads(1)`, because it also applies to Python threads that
+start later: a Python thread that starts during a short operation would keep a single core forever.
+The module sets the number in OpenMP and MKL, for the calling Python thread only. If this is not
+possible, it calls `torch.set_num_threads`.
 """
 
 import ctypes
@@ -38,7 +39,7 @@ def is_long_product(n_rows: int, n_weights: int) -> bool:
 
 @cache
 def own_setters() -> tuple[Callable[[int], Any], ...]:
-    """Return the functions of OpenMP and MKL that set the number of threads of the calling thread.
+    """Find the functions of OpenMP and MKL that set the number of threads for one Python thread.
 
     RETURNS (Tuple[Callable[[int], Any], ...]): The functions; empty if one is missing, or if
         PyTorch uses another OpenMP library.
@@ -62,8 +63,8 @@ def own_setters() -> tuple[Callable[[int], Any], ...]:
 
 
 def _set_own_threads(n_threads: int) -> None:
-    """Set the number of PyTorch's threads for the calling thread."""
-    # PyTorch's first call in a new thread sets the number of threads, so it must come first.
+    """Set the number of PyTorch's own threads for the calling Python thread."""
+    # PyTorch's first call in a new Python thread sets the number, so this call must come first.
     torch.get_num_threads()
     for set_number in own_setters() or (torch.set_num_threads,):
         set_number(n_threads)
@@ -71,7 +72,7 @@ def _set_own_threads(n_threads: int) -> None:
 
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
-    """Context manager: PyTorch uses one thread for operations that the calling thread starts.
+    """Context manager: PyTorch uses one thread for operations of the calling Python thread.
 
     wanted (bool): If False, the number of threads does not change.
     """

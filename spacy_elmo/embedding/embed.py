@@ -94,7 +94,10 @@ def _computed(
         placed.sort(key=_length, reverse=True)
         for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
-            state = _start(bilm, [i for i, _ in batch], settings.initial_state, states)
+            state: Any = "warm" if settings.initial_state == "warm" else None
+            if states:  # There are states only if they are carried.
+                zeros = bilm.zero_state(1)
+                state = type(zeros).concatenate([states.get(i, zeros) for i, _ in batch])
             layers: Any
             layers, after = bilm.embed(tokens, state, keep_marks=keep_marks)
             if not isinstance(layers[0], np.ndarray) and not _wants_gradient(bilm):
@@ -161,15 +164,6 @@ def _length(placed: Placed) -> int:
     return placed[1].end - placed[1].start
 
 
-def _start(bilm: AnyBiLM, docs: list[int], initial_state: str, states: dict[int, Any]) -> Any:
-    if initial_state == "warm":
-        return "warm"
-    if initial_state == "zeros" or not states:
-        return None
-    zeros = bilm.zero_state(1)
-    return type(zeros).concatenate([states.get(i, zeros) for i in docs])
-
-
 def _wants_gradient(bilm: Any) -> bool:
     return hasattr(bilm, "wants_gradient") and bilm.wants_gradient()
 
@@ -211,8 +205,7 @@ def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) 
         pieces[i][segment.keep_start] = values
     joined: list[Layers] = []
     for of_doc in pieces:
-        parts: list[Any] = [of_doc[start] for start in sorted(of_doc)]
-        parts = parts or list(bilm.empty_layers(1))
+        parts: Any = [of_doc[start] for start in sorted(of_doc)] or bilm.empty_layers(1)
         if isinstance(parts[0], np.ndarray):
             joined.append(np.concatenate(parts, axis=1))
         else:

@@ -229,10 +229,8 @@ def kept_layers(
     carry = shim.settings.initial_state == "carry"
     pieces = [cut_doc(doc, cut, model, carry=carry) for doc, cut in zip(docs, segments)]
     each = [(doc, one) for doc, cut in zip(docs, pieces) for one in cut]
-    shapes = {
-        one.key: (config.n_layers + 1, one.kept.stop - one.kept.start, config.width)
-        for _, one in each
-    }
+    n_layers, width = config.n_layers + 1, config.width
+    shapes = {one.key: (n_layers, one.kept.stop - one.kept.start, width) for _, one in each}
     found = zip(shapes, cache.get(list(shapes), list(shapes.values())))
     known = {key: layers for key, layers in found if layers is not None}
     # Pieces with the same key have the same layers, so compute only one of them.
@@ -246,5 +244,5 @@ def kept_layers(
     for doc, cut in zip(docs, pieces):
         shim.waiting[doc] = [] if is_train else [one for one in cut if one.key in missing]
     # `concatenate` copies, so that no two Docs share memory.
-    nothing = np.zeros((config.n_layers + 1, 0, config.width), dtype="float32")
+    nothing = np.zeros((n_layers, 0, width), dtype="float32")
     return [np.concatenate([nothing, *(known[one.key] for one in cut)], axis=1) for cut in pieces]

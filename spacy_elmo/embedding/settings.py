@@ -3,35 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ..files.schema import Natural, Positive, record
 from ..frozen.config import check_precision
+from ..frozen.model import FrozenBiLM
 from .features import FeatureCache
 from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
 from .vectors import Mix, check_mix
 
-if TYPE_CHECKING:
-    from ..frozen.model import FrozenBiLM
-
-# `mix`, `precision` and `features` are checked elsewhere.
-KINDS: dict[str, Any] = {
-    "weights": Union[str, Path, Callable, None],
-    "initial_state": Literal["zeros", "warm", "carry"],
-    "segmenter": Callable,
-    "frozen": bool,
-    "learn_rate_factor": Annotated[float, Field(gt=0, allow_inf_nan=False)],
-    "store_layers": Union[bool, Literal["auto"]],
-    "set_vectors": bool,
-    "max_batch_tokens": Positive,
-    "cache": Natural,
-    "align": Union[str, Path, None],
-}
-CHECK: TypeAdapter[dict[str, Any]] = TypeAdapter(record(KINDS))
-
-Weights = Union[None, str, Path, Callable[[], "FrozenBiLM"]]
+Weights = Union[None, str, Path, Callable[[], FrozenBiLM]]
 
 
 @dataclass(frozen=True)
@@ -69,21 +52,21 @@ class ElmoSettings:
 
     weights: Weights = None
     mix: Mix = "top"
-    initial_state: str = "warm"
+    initial_state: Literal["zeros", "warm", "carry"] = "warm"
     segmenter: Segmenter = field(default_factory=SentencesOrWindows)
     frozen: bool = True
-    learn_rate_factor: float = 1.0
-    store_layers: Union[bool, str] = "auto"
+    learn_rate_factor: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    store_layers: Union[bool, Literal["auto"]] = "auto"
     set_vectors: bool = True
-    max_batch_tokens: int = 4096
-    cache: int = 20_000
+    max_batch_tokens: Positive = 4096
+    cache: Natural = 20_000
     precision: str = "float32"
     align: Union[str, Path, None] = None
     features: Optional[FeatureCache] = None
 
     def __post_init__(self) -> None:
         try:
-            CHECK.validate_python({name: getattr(self, name) for name in KINDS}, strict=True)
+            _CHECK.validate_python(vars(self), strict=True)
         except ValidationError as error:
             found = error.errors()
             name = str(found[0]["loc"][0])
@@ -129,3 +112,9 @@ class ElmoSettings:
             *("precision", "segmenter", "features"),
         )
         return {"weights": None, **{name: self.config_of(name) for name in names}}
+
+
+_KINDS = {one.name: one.type for one in fields(ElmoSettings)}
+for _name in ("mix", "precision", "features"):  # These are checked elsewhere.
+    del _KINDS[_name]
+_CHECK: TypeAdapter[dict[str, Any]] = TypeAdapter(record(_KINDS))

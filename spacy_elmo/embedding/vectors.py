@@ -2,7 +2,7 @@
 
 The `elmo` pipe sets hooks for `.vector`, `.has_vector` and `.similarity`. They use `doc.tensor`,
 even if the vocab has static vectors. If a component such as spaCy's `doc_cleaner` has removed the
-tensor, they return the same as spaCy without hooks.
+tensor, the hooks return what spaCy returns without hooks.
 
 `doc._.elmo` contains the layers of the last `elmo` pipe. If a pipeline has several, the Doc also
 keeps the layers of the earlier pipes, under another key of `doc.user_data`. Each array is stored
@@ -123,7 +123,7 @@ def token_similarity(token: Token, other: Any) -> float:
 
 
 def similarity(item: Item, other: Any) -> float:
-    """Compute the cosine of two contextual vectors; 0 if one is missing. A Lexeme has none.
+    """Compute the cosine of two contextual vectors; 0 if one is missing, as for a Lexeme.
 
     item (Union[Doc, Span, Token]): The first item.
     other (Union[Doc, Span, Token, Lexeme]): The other item.
@@ -162,11 +162,8 @@ def _without_hooks(item: Any) -> Any:
     The copy has spaCy's own vectors. The hooks of the original are not removed, because its tensor
     may be set again.
     """
-    if (
-        not isinstance(item, (Doc, Span, Token))
-        or not has_hooks(_doc_of(item))
-        or _has_rows(_doc_of(item))
-    ):
+    own = _doc_of(item) if isinstance(item, (Doc, Span, Token)) else None
+    if own is None or not has_hooks(own) or _has_rows(own):
         return item
     words = [item.text] if isinstance(item, Token) else [token.text for token in item]
     doc = Doc(item.vocab, words)
@@ -237,7 +234,7 @@ def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[F
     doc (Doc): The Doc.
     pipe (str): Name of the pipe.
     weights (Optional[str]): Identity of the pipe's weights (`BiLMShim.identity`): layers of other
-        weights are ignored. None: ignore none, and also return layers that a user assigned to
+        weights are ignored. None: the layers can be of any weights, or from a user who has set
         `doc._.elmo`.
     RETURNS (Optional[Floats3d]): The layers; None if the Doc has none. *Shape:*
         `(L + 1, n_tokens, 2P)`

@@ -4,8 +4,8 @@ A text has few different characters, but many positions. So each character is mu
 tap (column of weights) of each filter once, which gives a table. The value of a filter at a
 position is then a sum of rows from these tables.
 
-A small vocabulary of characters has constant tables. A large vocabulary of code points gets new
-tables at each call, only for the characters that occur.
+For a small vocabulary of characters, the tables are computed once. For a large vocabulary of code
+points, each call computes tables of only those characters that occur.
 """
 
 import math
@@ -138,8 +138,8 @@ class FrozenEncoder:
         """Multiply each character's embedding with each tap (column of weights) of each filter.
 
         characters (numpy.ndarray): Character embeddings. *Shape:* `(n_characters, E)`
-        RETURNS (List[numpy.ndarray]): The table of products of each convolution, `(width,
-            n_characters, n)`. n is its number of filters, rounded up to a multiple of 16.
+        RETURNS (List[numpy.ndarray]): One table of products per convolution, `(width,
+            n_characters, n)`, where n is the number of filters, rounded up to a multiple of 16.
         """
         return [np.matmul(characters, taps) for taps in self.taps]
 

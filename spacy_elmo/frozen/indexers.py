@@ -1,6 +1,6 @@
 """Indexers: convert tokens to the ids of characters and words that a token encoder reads."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
@@ -128,7 +128,7 @@ def _check_size(
     """Check that a vocabulary fits the weights, and return it.
 
     name (str): "characters" or "words", for error messages.
-    vocabulary (Optional[InputVocabulary]): The vocabulary; None for size 0.
+    vocabulary (Optional[InputVocabulary]): The vocabulary; None if there are no embeddings.
     size (int): Number of embeddings in the weights.
     special (Sequence[str]): Strings that the vocabulary must contain.
     RAISES (ValueError): The vocabulary has another size, or lacks one of the strings.
@@ -165,10 +165,8 @@ def character_ids(
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32, ids from 1 to 261.
     """
     spelled = [token.encode("utf8", "ignore")[: max_characters - 2] for token in tokens]
-    lengths = np.array([len(word) for word in spelled], dtype="int64")
     flat = np.frombuffer(b"".join(spelled), dtype="uint8") + np.int32(1)
-    n_columns = _n_columns(lengths, max_characters, widest_filter)
-    ids = _between_marks(flat, lengths, (BOW, EOW, PAD), n_columns)
+    ids = _between_marks(flat, spelled, (BOW, EOW, PAD), max_characters, widest_filter)
     for mark, mark_id in ((SENTENCE_START, BOS), (SENTENCE_END, EOS)):
         for row in (i for i, token in enumerate(tokens) if token == mark):
             ids[row, 1:] = PAD
@@ -195,32 +193,33 @@ def code_point_ids(
     spelled = [
         [token] if token in CODE_POINT_MARKS else token[: max_characters - 2] for token in tokens
     ]
-    lengths = np.array([len(word) for word in spelled], dtype="int64")
     flat = vocabulary.ids_of(chain.from_iterable(spelled), vocabulary["<oov>"])
-    n_columns = _n_columns(lengths, max_characters, widest_filter)
     marks = (vocabulary["<eow>"], vocabulary["<bow>"], vocabulary["<pad>"])
-    return _between_marks(flat, lengths, marks, n_columns)
-
-
-def _n_columns(lengths: np.ndarray, max_characters: int, widest_filter: Optional[int]) -> int:
-    if widest_filter is None:
-        return max_characters
-    # Keep one window of padding for every filter, because padding counts for the maximum.
-    return min(max_characters, int(lengths.max(initial=1)) + 2 + widest_filter)
+    return _between_marks(flat, spelled, marks, max_characters, widest_filter)
 
 
 def _between_marks(
-    flat: np.ndarray, lengths: np.ndarray, marks: tuple[int, int, int], n_columns: int
+    flat: np.ndarray,
+    spelled: Sequence[Sized],
+    marks: tuple[int, int, int],
+    max_characters: int,
+    widest_filter: Optional[int],
 ) -> np.ndarray:
     """Lay out ids in one row per word: first mark, ids of the word, last mark, padding.
 
     flat (numpy.ndarray): Ids of all words, one word after the other.
-    lengths (numpy.ndarray): Number of ids of each word. *Shape:* `(n_words,)`
+    spelled (Sequence[Sized]): The words. The length of a word is its number of ids.
     marks (Tuple[int, int, int]): Ids of the first mark, the last mark and padding.
-    n_columns (int): Number of ids in a row.
+    max_characters (int): Maximum number of ids in a row.
+    widest_filter (Optional[int]): Width of the widest convolution; None for rows of maximum length.
     RETURNS (numpy.ndarray): int32. *Shape:* `(n_words, n_columns)`
     """
     first, last, pad = marks
+    lengths = np.array([len(word) for word in spelled], dtype="int64")
+    n_columns = max_characters
+    if widest_filter is not None:
+        # Keep one window of padding for every filter, because padding counts for the maximum.
+        n_columns = min(max_characters, int(lengths.max(initial=1)) + 2 + widest_filter)
     rows = np.arange(len(lengths))
     ids = np.full((len(lengths), n_columns), pad, dtype="int32")
     starts = np.cumsum(lengths) - lengths

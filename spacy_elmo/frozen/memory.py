@@ -1,4 +1,4 @@
-"""Arrays that can be dropped and read again, and the return of freed memory to the system."""
+"""Arrays that can leave the memory and be read again, and the return of freed memory."""
 
 import ctypes
 from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ its caches when its weights changed. It made 28 checks per short Doc, and missed
 `.data`.
 
 Arrays from a file are dropped as soon as the kernel has its own layout. `arrays`, `thaw` and
-copies read them again. So a model is in memory only once, except for a moment.
+copies read them again. So the memory contains the weights twice only while the layout is made.
 """
 
 import hashlib
@@ -51,8 +51,8 @@ class FrozenBiLM:
     precision (str): Number format of matrix products: "float32", "bfloat16", "int8", or "auto".
         "auto" is the fastest format whose vectors are close to float32.
     cache (int): Number of token strings whose vectors are cached.
-    alignment (Optional[numpy.ndarray]): Matrix W, which aligns the vectors with another model: v
-        becomes `W v`. *Shape:* `(width, width)`
+    alignment (Optional[numpy.ndarray]): Matrix W that aligns the vectors with another model: each
+        vector v becomes `W v`. *Shape:* `(width, width)`
     provenance (Optional[dict]): Origin and training of the model, with values that JSON can store.
     kernel (Optional[Kernel]): Kernel for the computation. Default: the fastest kernel on this
         machine.
@@ -151,16 +151,11 @@ class FrozenBiLM:
             `kernel`, the arguments of the class.
         RETURNS (FrozenBiLM): The new model.
         """
-        settings = {
-            "config": self.config,
-            "precision": self.precision,
-            "cache": self.cache.capacity,
-            "alignment": self.alignment,
-            "provenance": self.provenance,
-            "kernel": self.kernel,
-            **changes,
-        }
-        other = FrozenBiLM(vocabularies=self.vocabularies, weights=self._weights, **settings)
+        names = ("config", "vocabularies", "precision", "alignment", "provenance", "kernel")
+        same = {name: getattr(self, name) for name in names}
+        other = FrozenBiLM(
+            **{**same, "weights": self._weights, "cache": self.cache.capacity, **changes}
+        )
         if other.config is not self.config:
             return other
         if (other.precision, other.kernel) == (self.precision, self.kernel):
@@ -272,9 +267,7 @@ class FrozenBiLM:
         RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed output of each LSTM layer,
             *Shape:* `(L, n_directions, n_items, P)`, and the state after the last step.
         """
-        hidden, cell = state.hidden.copy(), state.cell.copy()
-        outputs = self._parts[1].run(vectors, rows, batch_sizes, hidden, cell)
-        return outputs, FrozenState(hidden, cell)
+        return self._parts[1].run(vectors, rows, batch_sizes, state)
 
     def token_vectors(self, tokens: Sequence[str]) -> np.ndarray:
         """Compute the context-free vectors of tokens with the token encoder.

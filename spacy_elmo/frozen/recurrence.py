@@ -113,124 +113,74 @@ class FrozenStacks:
         shapes = parameter_shapes(config)
         of_layer = [name for name in shapes if name.startswith("stacks.0.0.")]
         self.n_weights = sum(math.prod(shapes[name]) for name in of_layer)
+        clips = {"cell_clip": config.cell_clip or 0.0, "proj_clip": config.proj_clip or 0.0}
+
+        def make_lstm(name: str) -> Any:
+            bias = np.array(weights[f"{name}.bias"], dtype="float32")
+            bias[2 * config.lstm_dim : 3 * config.lstm_dim] += FORGET_BIAS
+            state, projection = weights[f"{name}.state_weight"], weights.get(f"{name}.projection")
+            parts = LSTMWeights(weights[f"{name}.input_weight"], state, bias, projection)
+            return kernel.make_lstm(parts, stored_type(state, precision), **clips)
+
+        def make_gate(name: str) -> Any:
+            weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+            return kernel.make_linear(weight, bias, stored_type(weight, precision))
+
         directions = range(config.n_directions)
         self.layers = [
-            [_make_lstm(config, weights, f"stacks.{d}.{i}", kernel, precision) for d in directions]
-            for i in range(config.n_layers)
+            [make_lstm(f"stacks.{d}.{i}") for d in directions] for i in range(config.n_layers)
         ]
         self.highways = [
-            [_make_gate(weights, f"highways.{d}.{i}.gate", kernel, precision) for d in directions]
+            [make_gate(f"highways.{d}.{i}.gate") for d in directions]
             for i in range(config.n_layers - 1 if config.connections == "highway" else 0)
         ]
 
     def run(
-        self,
-        vectors: np.ndarray,
-        rows: np.ndarray,
-        batch_sizes: Sequence[int],
-        hidden: np.ndarray,
-        cell: np.ndarray,
-    ) -> np.ndarray:
-        """Run the LSTMs over packed sequences (see `packing`), and change the state in place.
-
-        The state of a sequence does not change after its last step.
-
-        vectors (numpy.ndarray): Vectors of the different tokens, x. *Shape:* `(n_types, P)`
-        rows (numpy.ndarray): Index into `vectors` for each packed item. Each direction has its own
-            order: backward items start at the end of a sequence. *Shape:*
-            `(n_directions, n_items)`
-        batch_sizes (Sequence[int]): Number of running sequences at each step, in non-increasing
-            order.
-        hidden (numpy.ndarray): Hidden state, changed in place. *Shape:*
-            `(n_directions, L, n_sequences, P)`
-        cell (numpy.ndarray): Cell state, changed in place. *Shape:*
-            `(n_directions, L, n_sequences, D)`
-        RETURNS (numpy.ndarray): The packed output of each layer.
-            *Shape:* `(L, n_directions, n_items, P)`
-        """
+        self, vectors: np.ndarray, rows: np.ndarray, batch_sizes: list[int], state: FrozenState
+    ) -> tuple[np.ndarray, FrozenState]:
+        """Run the LSTMs over packed sequences. Arguments and result: see `FrozenBiLM.run`."""
+        hidden, cell = state.hidden.copy(), state.cell.copy()
         shape = (self.config.n_layers, *rows.shape, vectors.shape[1])
         outputs = np.empty(shape, dtype="float32")
         mirror = mirrored(batch_sizes) if self.config.joined_directions else None
 
+        def run_tokens(d: int) -> None:
+            lstm, states, output = self.layers[0][d], (hidden[d, 0], cell[d, 0]), outputs[0, d]
+            if len(vectors) <= TOKEN_TYPES:
+                gates = lstm.project_inputs(vectors)
+                output[:] = lstm.run(gates, rows[d], batch_sizes, *states)
+                return
+            for steps, items in windows(batch_sizes, TOKEN_TYPES):
+                # All occurrences of a token in a window share one input product.
+                used, places = np.unique(rows[d, items], return_inverse=True)
+                gates = lstm.project_inputs(vectors[used])
+                output[items] = lstm.run(gates, places, batch_sizes[steps], *states)
+
+        def run_higher(i: int, d: int) -> None:
+            lstm, states, output = self.layers[i][d], (hidden[d, i], cell[d, i]), outputs[i, d]
+            inputs = outputs[i - 1, d]
+            if mirror is not None:
+                pair = [inputs, outputs[i - 1, 1 - d][mirror]]
+                inputs = np.concatenate(pair if d == 0 else pair[::-1], axis=1)
+            for steps, items in windows(batch_sizes, LAYER_ITEMS):
+                gates = lstm.project_inputs(inputs[items])
+                output[items] = lstm.run(gates, None, batch_sizes[steps], *states)
+            if self.highways:
+                gate = sigmoid(self.highways[i - 1][d](inputs))
+                output[:] = inputs + gate * (output - inputs)
+            elif self.config.use_skip_connections:
+                output += inputs
+
         def run(d: int, layers: Iterable[int]) -> None:
             for i in layers:
-                lstm, state = self.layers[i][d], (hidden[d, i], cell[d, i])
-                if not i:
-                    _run_tokens(lstm, vectors, rows[d], batch_sizes, *state, outputs[0, d])
-                    continue
-                inputs = outputs[i - 1, d]
-                if mirror is not None:
-                    pair = [inputs, outputs[i - 1, 1 - d][mirror]]
-                    inputs = np.concatenate(pair if d == 0 else pair[::-1], axis=1)
-                _run_layer(lstm, inputs, batch_sizes, *state, outputs[i, d])
-                self._connect(i, d, inputs, outputs[i, d])
+                if i == 0:
+                    run_tokens(d)
+                else:
+                    run_higher(i, d)
 
         # A task runs all layers of a direction. With joined directions, it runs a single layer.
         every = range(self.config.n_layers)
         for layers in [[i] for i in every] if mirror is not None else [every]:
             tasks = [partial(run, d, layers) for d in range(len(rows))]
             side_by_side(tasks, rows.shape[1] * self.n_weights * len(layers))
-        return outputs
-
-    def _connect(self, i: int, d: int, inputs: np.ndarray, output: np.ndarray) -> None:
-        """Apply the residual or highway connection of layer i, direction d: change `output`."""
-        if self.highways:
-            gate = sigmoid(self.highways[i - 1][d](inputs))
-            output[:] = inputs + gate * (output - inputs)
-        elif self.config.use_skip_connections:
-            output += inputs
-
-
-def _run_tokens(
-    lstm: Any,
-    vectors: np.ndarray,
-    rows: np.ndarray,
-    batch_sizes: Sequence[int],
-    hidden: np.ndarray,
-    cell: np.ndarray,
-    outputs: np.ndarray,
-) -> None:
-    """Run the lowest layer. All occurrences of a token in a window share one input product."""
-    if len(vectors) <= TOKEN_TYPES:
-        gates = lstm.project_inputs(vectors)
-        outputs[:] = lstm.run(gates, rows, batch_sizes, hidden, cell)
-        return
-    for steps, items in windows(batch_sizes, TOKEN_TYPES):
-        used, places = np.unique(rows[items], return_inverse=True)
-        gates = lstm.project_inputs(vectors[used])
-        outputs[items] = lstm.run(gates, places, batch_sizes[steps], hidden, cell)
-
-
-def _run_layer(
-    lstm: Any,
-    inputs: np.ndarray,
-    batch_sizes: Sequence[int],
-    hidden: np.ndarray,
-    cell: np.ndarray,
-    outputs: np.ndarray,
-) -> None:
-    """Run a higher layer window by window, and write its packed output to `outputs`."""
-    for steps, items in windows(batch_sizes, LAYER_ITEMS):
-        gates = lstm.project_inputs(inputs[items])
-        outputs[items] = lstm.run(gates, None, batch_sizes[steps], hidden, cell)
-
-
-def _make_lstm(
-    config: BiLMConfig, weights: Arrays, name: str, kernel: Kernel, precision: str
-) -> Any:
-    bias = np.array(weights[f"{name}.bias"], dtype="float32")
-    bias[2 * config.lstm_dim : 3 * config.lstm_dim] += FORGET_BIAS
-    state_weight = weights[f"{name}.state_weight"]
-    parts = LSTMWeights(
-        input=weights[f"{name}.input_weight"],
-        state=state_weight,
-        bias=bias,
-        projection=weights.get(f"{name}.projection"),
-    )
-    clips = {"cell_clip": config.cell_clip or 0.0, "proj_clip": config.proj_clip or 0.0}
-    return kernel.make_lstm(parts, stored_type(state_weight, precision), **clips)
-
-
-def _make_gate(weights: Arrays, name: str, kernel: Kernel, precision: str) -> Any:
-    weight = weights[f"{name}.weight"]
-    return kernel.make_linear(weight, weights[f"{name}.bias"], stored_type(weight, precision))
+        return outputs, FrozenState(hidden, cell)

@@ -88,7 +88,7 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the two weights of each cluster of rare words: `(low, P)` and `(n_words, low)`."""
+        """Yield two weights for each cluster of rare words: `(low, P)` and `(n_words, low)`."""
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))

@@ -64,9 +64,9 @@ class InputVocabulary:
         """Read the output of `to_bytes`.
 
         data (bytes): JSON.
-        n_strings (int): Expected number of strings. Data that contain many more are not parsed.
+        n_strings (int): Expected number of strings.
         RETURNS (InputVocabulary): The vocabulary.
-        RAISES (ValueError): The data are not a vocabulary, or contain too many strings.
+        RAISES (ValueError): The data are not a vocabulary, or contain many more strings.
         """
         if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
             raise ValueError(f"more strings than the expected {n_strings:,}. The file is damaged.")

@@ -114,7 +114,7 @@ class BiLMShim(Shim):
 
     @property
     def is_loaded(self) -> bool:
-        """True if the weights have been read or set."""
+        """True if the shim has a language model: its weights have been read or set."""
         return self._model is not None
 
     @property
@@ -178,15 +178,14 @@ class BiLMShim(Shim):
         Call this for texts that will be predicted again, such as the development data.
 
         docs (Sequence[Doc]): The Docs.
-        layers (Sequence[Optional[Floats3d]]): The layers of each Doc. None (for layers that other
-            weights computed): add nothing for this Doc.
+        layers (Sequence[Optional[Floats3d]]): The layers of each Doc; None if other weights have
+            computed them. Then nothing is added for this Doc.
         """
         features = self.settings.features
-        found = [(self.waiting.pop(doc, []), values) for doc, values in zip(docs, layers)]
         rows = {
             piece.key: values[:, piece.place]
-            for pieces, values in found
-            for piece in pieces
+            for doc, values in zip(docs, layers)
+            for piece in self.waiting.pop(doc, [])
             if values is not None
         }
         if features is not None and rows:
@@ -289,7 +288,7 @@ class BiLMShim(Shim):
     def from_file(self, file: Path) -> None:
         """Read a language model from a file. Its weights stay in the file, mapped into memory.
 
-        file (Path): A `.safetensors` file, as `to_bytes` makes it. If it is empty, nothing is read.
+        file (Path): A file with the bytes of `to_bytes`. If it is empty, nothing is read.
         """
         from ..weights.safetensors_file import read
 
@@ -335,7 +334,7 @@ def follow_weights(model: BiLMModel) -> None:
 
 
 def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Layers, Callable]:
-    """Compute the layers of Docs. In training, read those of frozen weights from the cache."""
+    """Compute the layers of Docs. In training, read layers of frozen weights from the cache."""
     limit_threads_after_fork()
     init(model)
     shim = get_shim(model)

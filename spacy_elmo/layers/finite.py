@@ -1,4 +1,4 @@
-"""Check of a loss, which stops training if the loss is NaN or infinite."""
+"""Check that stops training with an error if a loss is NaN or infinite."""
 
 import math
 
@@ -6,7 +6,7 @@ from spacy.errors import Errors
 
 
 def check_loss(loss: float, name: str) -> None:
-    """Check that a loss is finite. Call this before the gradient changes any weight.
+    """Raise an error if a loss is not finite. Call this before the gradient changes any weight.
 
     spaCy's tagger has the same check; most other components have none.
 

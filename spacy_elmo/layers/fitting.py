@@ -47,8 +47,8 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
 
     bilm (Union[FrozenBiLM, BiLM]): The model.
     settings (ElmoSettings): Only `frozen`, `precision` and `cache` are used.
-    device (Optional[str]): PyTorch's name of the device. Default: the GPU of `bilm`, if it is on a
-        GPU, or else Thinc's default device.
+    device (Optional[str]): PyTorch's name of the device. Default: the GPU that has `bilm`, or else
+        Thinc's default device.
     RETURNS (Union[FrozenBiLM, BiLM]): A FrozenBiLM if the model is frozen and on a CPU, or else a
         PyTorch module on the device.
     """
@@ -58,8 +58,7 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
         has_torch = sys.modules.get("torch") is not None
         device = str(get_torch_default_device()) if has_torch else "cpu"
     if settings.frozen and device == "cpu":
-        wanted = {"precision": settings.precision, "cache": settings.cache}
-        return frozen(bilm).replace(**wanted)
+        return frozen(bilm).replace(precision=settings.precision, cache=settings.cache)
     import_torch("A language model that is fine-tuned or runs on a GPU")
     module = bilm.thaw() if isinstance(bilm, FrozenBiLM) else bilm
     module.precision = settings.precision

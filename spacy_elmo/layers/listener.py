@@ -171,7 +171,7 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
     """Check that layers have the shape that the Doc and the listener need.
 
     doc (Doc): The Doc.
-    layers (Floats3d): Its layers. *Shape:* `(L + 1, n_tokens, 2P)`
+    layers (Floats3d): Its layers. *Shape:* `(n_layers, n_tokens, width)`
     width (int): The width of the listener.
     RAISES (ValueError): The number of tokens or the width differs.
     """

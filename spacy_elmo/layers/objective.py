@@ -31,8 +31,8 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
     The top layer of the forward LSTMs predicts the next word. The top layer of the backward LSTMs
     predicts the previous word. At the ends of a sequence, they predict the mark `</S>` or `<S>`.
 
-    There is no vocabulary, because spaCy shows an objective no text before the first batch. Words
-    are hashed into buckets, and some words share a bucket. So the loss is not the logarithm of a
+    There is no vocabulary, because an objective gets no text before the first batch. Words are
+    hashed into buckets, and some words share a bucket. So the loss is not the logarithm of a
     perplexity. To train and evaluate language models, use `spacy elmo pretrain`.
 
     The weights are trained even with `frozen = true`, which concerns only `spacy train`.
@@ -51,9 +51,9 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
 def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
     """Make a reader that returns random weights, so that `spacy pretrain` can start from them.
 
-    Use it as `weights` of an `elmo` pipe. Its argument is a copy of the pipe's block `model`. If
-    you use the same config in `spacy train`, the weights in `init_tok2vec` replace the random
-    weights.
+    Use it as `weights` of an `elmo` pipe. In the config, its block `model` must be a copy of the
+    pipe's block `model`. If you use the same config in `spacy train`, the weights in
+    `init_tok2vec` replace the random weights.
 
     model (Model[List[Doc], List[Floats3d]]): A BiLMLayer. Only its sizes are used.
     seed (int): Seed of the random weights.
@@ -129,8 +129,9 @@ def word_loss(
     docs (Sequence[Doc]): The batch.
     contexts (Floats2d): The model's output for the batch.
     RETURNS (Tuple[float, Floats2d]): The loss and a gradient. The loss is the negative
-        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient is
-        with respect to `contexts`, but of the mean over tokens and directions, not of the sum.
+        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient
+        with respect to `contexts` is the gradient of another value: the mean over tokens and
+        directions.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp

@@ -93,11 +93,10 @@ def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[V
     normed = [_layer_norm(xp, layers) for layers in X] if model.attrs["layer_norm"] else None
     mixable = [values for values, _ in normed] if normed is not None else X
     mixed = [xp.tensordot(weights, layers, axes=1) for layers in mixable]
+    outputs = [gamma * Y for Y in mixed]
     masks: Optional[Vectors] = None
     if is_train and model.attrs["dropout"]:
         masks = [model.ops.get_dropout_mask(Y.shape, model.attrs["dropout"]) for Y in mixed]
-    outputs = [gamma * Y for Y in mixed]
-    if masks is not None:
         outputs = [Y * mask for Y, mask in zip(outputs, masks)]
 
     def backprop(dY: Vectors) -> Layers:

@@ -41,8 +41,8 @@ def write_changes(
     changes (Mapping[str, Any]): The result of `changed_config`.
     sizes (Mapping[str, Any]): Sizes of the weights. The keys are names of settings in the block
         `model`. Empty if no weights were read.
-    folder (Path): The pipeline's folder. If its meta.json does not name the pipe, the function
-        writes nothing.
+    folder (Path): The pipeline's folder. If its `meta.json` does not contain the pipe, nothing is
+        written.
     pipe (str): Name of the pipe.
     """
     file = folder / CONFIG_FILE

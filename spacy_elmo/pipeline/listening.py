@@ -1,8 +1,8 @@
 """Connection of an `elmo` pipe with its listeners, with the methods of spaCy's own tok2vec pipe.
 
-spaCy calls `find_listeners` of a pipe for every component after it, each time the pipeline changes.
-It does not call it when a disabled component is enabled again. So the pipe remembers all listeners
-that it has seen, and connects the missing ones when it needs them (`has_listeners`).
+spaCy calls `find_listeners` of a pipe for every component after it, each time the pipeline changes,
+but not when a disabled component is enabled again. So the pipe remembers all listeners that it has
+seen, and connects the missing ones when it needs them (`has_listeners`).
 """
 
 import copy
@@ -60,8 +60,8 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
 class Listening:
     """Base class of a pipe with listeners. It has the methods of spaCy's `ListenedToComponent`.
 
-    It also records components after the pipe that read the output of spaCy's own tok2vec pipe from
-    `doc.tensor`, so that `elmo` does not overwrite it.
+    It also records whether components after the pipe read the output of spaCy's own tok2vec pipe
+    from `doc.tensor`, so that `elmo` does not overwrite it.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Listening:
         """Dict from the name of a component to its listeners that are connected to this pipe.
 
         When the pipeline changes, spaCy empties the dict, and calls `find_listeners` for each
-        enabled component after this pipe. It does not call it when a disabled component is enabled.
+        enabled component after this pipe. Enabling a component is no such change.
         """
         return self._listener_map
 
@@ -128,9 +128,9 @@ class Listening:
     def has_listeners(self) -> bool:
         """Check whether any component, enabled or disabled, has a listener to this pipe.
 
-        First, connect listeners without a pipe that were trained on this pipe. They have no pipe
-        if this pipe was disabled when they were loaded: spaCy does not call `find_listeners` when
-        the pipe is enabled.
+        First, this connects listeners that were trained on this pipe, but have no pipe now: they
+        were loaded while this pipe was disabled, and spaCy does not call `find_listeners` when the
+        pipe is enabled.
         """
         for node, component_name in list(self._seen_listeners.items()):
             if node.upstream is None and node.pipe_name == self.name:

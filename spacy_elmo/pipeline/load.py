@@ -49,7 +49,7 @@ def language_of(nlp: Language, name_or_path: str) -> Optional[str]:
 
 
 def elmo_pipe(nlp: Language) -> Elmo:
-    """Return the pipe made by the factory `elmo`, which may have another name in the pipeline.
+    """Return the pipe that the factory `elmo` made. Its name in the pipeline does not matter.
 
     nlp (Language): The pipeline.
     RETURNS (Elmo): The pipe.

@@ -117,14 +117,15 @@ class Training(Listening):
     ) -> tuple[Layers, Optional[Report]]:
         """Return the layers that a listener reads in an update.
 
-        If the pipe is fine-tuned and these Docs are from its last `update`, the listener must
-        report the gradient of the layers. Otherwise there is no gradient: the layers are read from
-        the Docs. Missing layers are first computed and stored on the Docs, for all listeners.
+        If the pipe is fine-tuned and these Docs are from its last `update`, the layers have a
+        gradient, which the listener must report. Otherwise the layers are read from the Docs and
+        have no gradient. Missing layers are first computed and stored on the Docs, for all
+        listeners.
 
         docs (Sequence[Doc]): The Docs that the listener reads.
         listener (ElmoListener): The listener.
         RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and the function that the
-            listener calls with their gradient; None instead if there is no gradient.
+            listener must call with their gradient (None if there is no gradient).
         """
         batch = self._batch
         if batch is None or not batch.holds(docs):

@@ -21,6 +21,8 @@ GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
 
 
 class _Matrix(ctypes.Structure):
+    """Struct `Matrix` of `kernel.cpp`. An empty one has no panels."""
+
     _fields_ = (
         ("panels", ctypes.c_void_p),
         ("scales", ctypes.c_void_p),
@@ -49,7 +51,7 @@ def load_compiled(name: str) -> Optional[ctypes.CDLL]:
     return library if library.elmo_level() >= LEVELS[name] else None
 
 
-class PackedMatrix:
+class PackedMatrix(_Matrix):
     """Weight matrix in the layout that `kernel.cpp` reads: panels of 16 outputs.
 
     weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
@@ -57,28 +59,22 @@ class PackedMatrix:
     """
 
     def __init__(self, weight: np.ndarray, type: str):
-        self.n_outputs, self.n_inputs = map(_padded, weight.shape)
-        padded = np.zeros((self.n_outputs, self.n_inputs), dtype="float32")
-        padded[: weight.shape[0], : weight.shape[1]] = weight
-        self._scales = self._sums = None
-        stored = padded
+        n_outputs, n_inputs = map(_padded, weight.shape)
+        stored = np.zeros((n_outputs, n_inputs), dtype="float32")
+        stored[: weight.shape[0], : weight.shape[1]] = weight
+        scales = sums = None
         if type == "float16":
-            stored = padded.astype("float16")
+            stored = stored.astype("float16")
         elif type == "bfloat16":
-            stored = bfloat16_bits(padded)
+            stored = bfloat16_bits(stored)
         elif type == "int8":
-            stored, self._scales = quantize_rows(padded)
-            self._sums = stored.sum(axis=1, dtype="int32")
+            stored, scales = quantize_rows(stored)
+            sums = stored.sum(axis=1, dtype="int32")
         group = GROUPS[type]
-        panels = stored.reshape(-1, PANEL, self.n_inputs // group, group)
-        self._panels = np.ascontiguousarray(panels.transpose(0, 2, 1, 3))
-        addresses = map(_address, (self._panels, self._scales, self._sums))
-        self.matrix = _Matrix(*addresses, self.n_outputs, self.n_inputs, TYPES.index(type))
-
-    @property
-    def pointer(self) -> "ctypes._Pointer[_Matrix]":
-        """Pointer to the matrix, as an argument for the library."""
-        return ctypes.pointer(self.matrix)
+        panels = stored.reshape(-1, PANEL, n_inputs // group, group).transpose(0, 2, 1, 3)
+        # Keep the arrays alive, because the struct contains only their addresses.
+        self._arrays = np.ascontiguousarray(panels), scales, sums
+        super().__init__(*map(_address, self._arrays), n_outputs, n_inputs, TYPES.index(type))
 
 
 class CompiledLinear:
@@ -113,7 +109,7 @@ class CompiledLinear:
         outputs = np.empty((len(inputs), matrix.n_outputs), dtype="float32")
         space = np.empty(CHUNK * (matrix.n_inputs // 2 + 1), dtype="float32")
         self.library.elmo_product(
-            matrix.pointer,
+            ctypes.byref(matrix),
             *_pointers(inputs, self.bias),
             ctypes.c_int64(len(inputs)),
             ctypes.c_int(blocked),
@@ -140,9 +136,8 @@ class CompiledLSTM:
         self.of_inputs = CompiledLinear(library, blocks_of_units(weights.input), bias, type)
         self.of_state = PackedMatrix(blocks_of_units(weights.state), type)
         self.dim = self.of_state.n_outputs // 4
-        self.projection = None
-        if weights.projection is not None:
-            self.projection = PackedMatrix(weights.projection, type)
+        projection = weights.projection
+        self.projection = _Matrix() if projection is None else PackedMatrix(projection, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
         """Compute the part of the gates that depends on the inputs, `(D / 16, n, 64)`."""
@@ -166,12 +161,9 @@ class CompiledLSTM:
             dtype="float32",
         )
         rows = None if rows is None else np.ascontiguousarray(rows, dtype="int64")
-        projection = (
-            ctypes.pointer(_Matrix()) if self.projection is None else self.projection.pointer
-        )
         self.library.elmo_lstm(
-            self.of_state.pointer,
-            projection,
+            ctypes.byref(self.of_state),
+            ctypes.byref(self.projection),
             *_pointers(gates),
             ctypes.c_int64(gates.shape[1]),
             *_pointers(rows, sizes),
@@ -194,17 +186,15 @@ class CompiledKernel:
 
     def __init__(self, name: str, library: ctypes.CDLL):
         self.name, self.library = name, library
-        self.fast_types: tuple[str, ...] = ("int8",)
-        if name in ("avx512", "amx"):
-            self.fast_types = ("bfloat16", "int8")
+        self.fast_types = ("bfloat16", "int8") if name in ("avx512", "amx") else ("int8",)
         self.make_linear = partial(CompiledLinear, library)
         self.make_lstm = partial(CompiledLSTM, library)
 
     def convolve(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Compute the maximum of each filter over the positions of each token.
 
-        Arguments and result are the same as for `NumpyKernel.convolve`. But the number of filters
-        must be a multiple of 16.
+        Arguments and result are the same as for `NumpyKernel.convolve`, except that the number of
+        filters must be a multiple of 16.
         """
         width, n_characters, n_filters = table.shape
         index = np.ascontiguousarray(index, dtype="int32")

@@ -168,9 +168,6 @@ def _clip(values: np.ndarray, bound: float) -> None:
     np.maximum(values, -bound, out=values)
 
 
-LARGEST = 127.0  # Largest int8 value. The range is symmetric around 0.
-
-
 def bfloat16_bits(values: np.ndarray) -> np.ndarray:
     """Round float32 to the nearest bfloat16 (ties to even), and return the bits.
 
@@ -195,7 +192,8 @@ def quantize_rows(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): The integers, int8, and the scales, float32.
         *Shapes:* `(n, width)`, `(n,)`
     """
-    scales = np.abs(values).max(axis=1, initial=0.0).astype("float32") / np.float32(LARGEST)
+    # The largest int8 value is 127. -128 is not used, so the range is symmetric around 0.
+    scales = np.abs(values).max(axis=1, initial=0.0).astype("float32") / np.float32(127.0)
     divisors = np.where(scales > 0.0, scales, np.float32(1.0))
     return np.rint(values / divisors[:, None]).astype("int8"), scales
 
