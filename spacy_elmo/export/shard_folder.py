@@ -14,10 +14,10 @@ or with another checksum, was changed or damaged.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from typing_extensions import NotRequired
 
@@ -70,8 +70,7 @@ RECORD = schema.Schema(
 )
 
 
-@dataclass(frozen=True)
-class ShardFolder:
+class ShardFolder(NamedTuple):
     """Folder of shards with its plan. It names, checks and counts the shards.
 
     folder (Folder): The folder.
