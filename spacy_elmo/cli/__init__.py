@@ -16,7 +16,7 @@ COMMANDS = (
     *("info", "init_pretraining", "init_training", "mix", "neighbors", "perplexity", "pretrain"),
     *("probe", "robustness", "sample", "senses", "substitutes", "wsd"),
 )
-_HOME = re.compile(r"(--[\w.-]+=)?(~(?:/.*)?)", re.DOTALL)
+_HOME = re.compile(r"\A((?:--[\w.-]+=)?)(~(?:/.*)?)\Z", re.DOTALL)
 
 
 class _Group(typer.core.TyperGroup):
@@ -24,27 +24,18 @@ class _Group(typer.core.TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Expand `~` in arguments, and parse them."""
-        return super().parse_args(ctx, list(map(_expanded, args)))
+        words = [_HOME.sub(lambda m: m[1] + os.path.expanduser(m[2]), word) for word in args]
+        return super().parse_args(ctx, words)
 
 
-def _expanded(word: str) -> str:
-    match = _HOME.fullmatch(word)
-    return (match[1] or "") + os.path.expanduser(match[2]) if match else word
-
-
-elmo_cli = typer.Typer(
-    name="elmo",
-    cls=_Group,
-    help="Pretrain, evaluate and inspect ELMo language models.",
-    no_args_is_help=True,
-)
+HELP = "Pretrain, evaluate and inspect ELMo language models."
+elmo_cli = typer.Typer(name="elmo", cls=_Group, help=HELP, no_args_is_help=True)
+# `pretrain` also accepts the settings of its config as options.
+EXTRA = {"allow_extra_args": True, "ignore_unknown_options": True}
 for name in COMMANDS:
     function = getattr(import_module(f"{__name__}.{name}"), f"{name}_cli")
-    # `pretrain` also accepts the settings of its config as options.
-    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
-    elmo_cli.command(
-        name.replace("_", "-"), context_settings=settings if name == "pretrain" else None
-    )(command(function))
+    settings = EXTRA if name == "pretrain" else None
+    elmo_cli.command(name.replace("_", "-"), context_settings=settings)(command(function))
     if name == "init_pretraining":
         elmo_cli.command("init-config", hidden=True)(command(function))  # The command's old name.
 app.add_typer(elmo_cli)

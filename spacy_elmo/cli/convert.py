@@ -65,5 +65,4 @@ def convert_cli(
         bundle, lost = convert(**options)
     for what in lost:
         msg.warn(f"Lost: {what}")
-    n_weights = count_parameters(bundle.bilm.config)
-    msg.good(f"Wrote {target}", f"{n_weights:,} parameters in {dtype}")
+    msg.good(f"Wrote {target}", f"{count_parameters(bundle.bilm.config):,} parameters in {dtype}")

@@ -53,9 +53,8 @@ def _print_list() -> None:
     own = (BUNDLED, "en", "safetensors", f"{bundled / 1e6:.0f} MB", "package")
     rows = [(*own, "en_small-ATTRIBUTION.md")]
     for model in NAMED.values():
-        size = model.size
-        shown = f"{size / 1e6:,.0f} MB" if size else ""
+        size = f"{model.size / 1e6:,.0f} MB" if model.size else ""
         cached = "yes" if model.is_cached else ""
-        rows.append((model.name, model.lang, model.format, shown, cached, model.licence))
+        rows.append((model.name, model.lang, model.format, size, cached, model.licence))
     print_table(rows, ("name", "lang", "format", "size", "cached", "licence"), ("l", "l", "l", "r"))
     msg.info(f"The cache is {cache_folder()}. Sizes that are not known are omitted")

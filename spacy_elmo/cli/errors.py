@@ -64,12 +64,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             warnings.showwarning = _show
             function(*args, **options)
 
-    option = inspect.Parameter(
-        "verbose",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(False, "--verbose", help="Show where an error comes from"),
-        annotation=bool,
-    )
+    verbose = typer.Option(False, "--verbose", help="Show where an error comes from")
+    kind = inspect.Parameter.KEYWORD_ONLY
+    option = inspect.Parameter("verbose", kind, default=verbose, annotation=bool)
     signature = inspect.signature(function)
     settings = {
         name
@@ -77,16 +74,18 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         # `ctx`: the command also accepts the settings of a config as options.
         if isinstance(parameter.default, typer.models.OptionInfo) or name == "ctx"
     }
-    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), option]
-    )
+    parameters = [*signature.parameters.values(), option]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {**function.__annotations__, "verbose": bool}
     return run
 
 
 @contextmanager
 def no_traceback() -> Iterator[None]:
-    """Context manager: print an error of the block as one line; exit with its `exit_code`, or 1."""
+    """Context manager: print an error of the block as one line, and exit with its `exit_code`.
+
+    Errors without an `exit_code` have the code 1.
+    """
     try:
         with stopped("Stopped"):
             yield

@@ -69,7 +69,7 @@ def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
 def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
     """Read examples with the reader that the pipeline's config has for its dev data.
 
-    The reader has the settings in the config. Of spaCy's own reader, only the setting
+    The reader has the settings in the config. For spaCy's own reader, only the setting
     `gold_preproc` is used, as in `spacy evaluate`.
 
     nlp (Language): The pipeline.
@@ -91,10 +91,8 @@ def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) 
             raise ValueError(f"{name} reads .spacy, not {data}. Give a --reader that reads it")
     read: Callable[[Language], Iterator[Example]]
     read = registry.resolve({"corpus": {**block, "path": str(data)}})["corpus"]
-    # Errors of spaCy's own reader do not name the file.
-    with named_errors(
-        f"{data} is not a .spacy file, or it is broken", BROKEN if name == CORPUS else ()
-    ):
+    kinds = BROKEN if name == CORPUS else ()  # Errors of spaCy's own reader do not name the file.
+    with named_errors(f"{data} is not a .spacy file, or it is broken", kinds):
         examples = list(read(nlp))
     if not examples:
         raise ValueError(f"{data} contains no examples for the reader {name}")

@@ -93,20 +93,15 @@ def _rows(content: dict[str, Any], indent: int = 0) -> Iterator[tuple[str, Optio
 def _lines(key: str, value: str, column: int, width: int) -> list[str]:
     """Wrap a row of a description to lines of `width` characters.
 
-    The value starts at `column`. If one of its words is too long for this, such as a checksum, it
-    starts on the line below the key.
+    The value starts at `column`. If a word of the value is too long for this, such as a checksum,
+    the value starts on the line below the key.
     """
     below = " " * (len(key) - len(key.lstrip()) + INDENT)
     first, others = key.ljust(column), " " * column
     if max(map(len, value.split()), default=0) > width - column:
         first = others = below
-    wrap = textwrap.TextWrapper(
-        width,
-        initial_indent=first,
-        subsequent_indent=others,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrap = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    wrap.initial_indent, wrap.subsequent_indent = first, others
     return [*([key] if first == below or not value else []), *wrap.wrap(value)]
 
 

@@ -64,10 +64,9 @@ def init_pretraining_cli(
             choice = choose(parsed, n_tokens, measure_speed(check_config(config)))
         except ValueError as error:  # `pretrain` may skip texts that cannot be read.
             warnings.warn(f"The speed is estimated: {error}", stacklevel=2)
-    is_little = n_tokens < FEW_TOKENS
-    n_tokens = round(n_tokens, 2 - len(str(n_tokens)))  # Two digits: it is an estimate.
-    notes = [f"Budget: {budget}. Text: about {n_tokens:,} tokens.", *choice.reasons]
-    if is_little:
+    about = round(n_tokens, 2 - len(str(n_tokens)))  # Two digits: it is an estimate.
+    notes = [f"Budget: {budget}. Text: about {about:,} tokens.", *choice.reasons]
+    if n_tokens < FEW_TOKENS:
         notes.append(_little_text(lang))
     if lang is None:
         notes.append("The language is xx (any language). Set the text's language with --lang.")
@@ -82,13 +81,7 @@ def init_pretraining_cli(
 
 
 def render_config(
-    choice: Choice,
-    *,
-    train: list[str],
-    dev: list[str],
-    header: list[str],
-    format: str = "sentences",
-    lang: str,
+    choice: Choice, *, train: list[str], dev: list[str], header: list[str], format: str, lang: str
 ) -> str:
     """Return a config for `spacy elmo pretrain` as text.
 
@@ -106,14 +99,12 @@ def render_config(
             raise ValueError(
                 f"'{path}' contains '${{', which means a variable in a config. Rename it"
             )
-    corpus = CorpusSettings.model_validate(
-        {"train": "${paths.train}", "dev": "${paths.dev}", "format": format}
-    )
+    given = {"train": "${paths.train}", "dev": "${paths.dev}", "format": format}
     sections: dict[str, Any] = {
         "paths": {"train": _one_or_all(train), "dev": _one_or_all(dev)},
         "system": {"seed": 0},
         "nlp": {"lang": lang},
-        "corpus": corpus.model_dump(),
+        "corpus": CorpusSettings.model_validate(given).model_dump(),
         **choice.sections(),
     }
     body = Config({name: sections[name] for name in SECTIONS}).to_str(interpolate=False)

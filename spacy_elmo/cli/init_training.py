@@ -63,9 +63,8 @@ def init_training_cli(
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))
     reader = reader_of(names, [path for path in (train, dev) if path])
-    if reader is not None:
-        for split in ("train", "dev"):
-            config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
+    for split in ("train", "dev") if reader is not None else ():
+        config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
     if str(output) == "-":
         echo(config.to_str())
         return
@@ -133,15 +132,11 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
     tok2vec = _beside_elmo(init_config(lang=lang, pipeline=["tagger"])["components"]["tok2vec"])
     config = init_config(lang=lang, pipeline=names)
     components = {name: config["components"][name] for name in names}
-    idle = [
-        name
-        for name, component in components.items()
-        if not _reads(
-            component,
-            {**tok2vec["embed"], "width": None} if name in WITH_ENCODER else tok2vec,
-            language.get_factory_meta(name).default_config,
-        )
-    ]
+    idle = []
+    for name, component in components.items():
+        own = {**tok2vec["embed"], "width": None} if name in WITH_ENCODER else tok2vec
+        if not _reads(component, own, language.get_factory_meta(name).default_config):
+            idle.append(name)
     if len(idle) == len(names):
         raise ValueError(f"no component of {', '.join(names)} has a tok2vec, which ELMo needs")
     config["paths"]["elmo"] = weights
@@ -153,8 +148,8 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
     """Replace the tok2vec in a component's config. Return False if its model has no tok2vec.
 
-    `default` is spaCy's default config of the component. If only the model in it has a tok2vec, the
-    component gets this model. This is the case for the text classifier of `spacy init config`.
+    `default` is spaCy's default config of the component. If only the model in `default` has a
+    tok2vec, the component gets that model, for example the text classifier of `spacy init config`.
     """
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)

@@ -49,14 +49,10 @@ def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
     names (Tuple[str, ...]): The keys of the first columns.
     """
     n_layers = max(len(row["weights"]) for row in rows)
-    table = [
-        (
-            *(row[name] or "" for name in names),
-            *(f"{weight:.3f}" for weight in row["weights"]),
-            *[""] * (n_layers - len(row["weights"])),
-            f"{row['gamma']:.3f}",
-        )
-        for row in rows
-    ]
+    table = []
+    for row in rows:
+        weights = [f"{weight:.3f}" for weight in row["weights"]]
+        weights += [""] * (n_layers - len(weights))
+        table.append((*(row[name] or "" for name in names), *weights, f"{row['gamma']:.3f}"))
     header = (*names, *(f"layer {i}" for i in range(n_layers)), "gamma")
     msg.table(table, header=header, divider=True, aligns=("l", *"r" * (len(header) - 1)))

@@ -53,15 +53,8 @@ def neighbors_cli(
     tokens = sentence.split()
     position = find_token(tokens, token)
     nlp = read_pipeline(model)
-    found = find_neighbors(
-        nlp,
-        tokens,
-        position,
-        read_corpus_docs(corpus, format=format, lang=lang or language_of(nlp, model)),
-        layer=layer,
-        n=n,
-        same_word=same_word,
-    )
+    docs = read_corpus_docs(corpus, format=format, lang=lang or language_of(nlp, model))
+    found = find_neighbors(nlp, tokens, position, docs, layer=layer, n=n, same_word=same_word)
     if html is not None:
         from ..viewer.page import write_page
         from ..viewer.sections import neighbors_section

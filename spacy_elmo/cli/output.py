@@ -55,9 +55,9 @@ def cut_text(text: str, width: int) -> str:
 def put_report(
     report: "ProbeReport",
     show: Callable[["ProbeReport"], None],
-    *,
     json: Optional[Path],
     html: Optional[Path],
+    *,
     title: str,
     scores: Iterable[Optional[str]],
     read: Iterable[object],

@@ -52,10 +52,8 @@ def perplexity_cli(
     lang = lang or language_model.bilm.provenance.get("lang")
     evaluations = _evaluate(language_model, files, format, lang, max_tokens)
     total = _total(evaluations)
-    figures = {
-        "files": {name: one.to_dict() for name, (one, _) in evaluations.items()},
-        "total": total.to_dict(),
-    }
+    by_file = {name: one.to_dict() for name, (one, _) in evaluations.items()}
+    figures = {"files": by_file, "total": total.to_dict()}
     if output is not None:
         atomic_write(output, srsly.json_dumps(figures, indent=2) + "\n")
     if as_json:
@@ -85,8 +83,7 @@ def _evaluate(
     with progress_bar(sum(sizes), None, "B", in_logs=False) as bar:
         for file, size in zip(files, sizes):
             bar.set_description(file.name)
-            sentences = read_sentences([file], format=format, lang=lang)
-            if any(sentences):
+            if any(read_sentences([file], format=format, lang=lang)):
                 corpus = load_text(file, format=format, lang=lang)
                 figures = perplexity(model, corpus, max_items=max_tokens)
                 evaluations[str(file)] = figures, corpus.n_words
@@ -103,26 +100,16 @@ def _total(evaluations: Evaluations) -> "Perplexity":
     from ..language_model.perplexity import Perplexity
 
     n_tokens = sum(one.n_tokens for one, _ in evaluations.values())
-
-    def overall(name: str) -> float:
+    means = {}
+    for name in ("forward", "backward", "mean"):
         losses = (math.log(getattr(one, name)) * one.n_tokens for one, _ in evaluations.values())
-        return math.exp(sum(losses) / n_tokens)
-
-    return Perplexity(
-        forward=overall("forward"),
-        backward=overall("backward"),
-        mean=overall("mean"),
-        n_tokens=n_tokens,
-        unknown=sum(one.unknown * n_words for one, n_words in evaluations.values())
-        / sum(n_words for _, n_words in evaluations.values()),
-    )
+        means[name] = math.exp(sum(losses) / n_tokens)
+    n_words = sum(n for _, n in evaluations.values())
+    unknown = sum(one.unknown * n for one, n in evaluations.values()) / n_words
+    return Perplexity(**means, n_tokens=n_tokens, unknown=unknown)
 
 
 def _row(name: str, figures: "Perplexity") -> tuple[str, ...]:
-    perplexities = (figures.forward, figures.backward, figures.mean)
-    return (
-        name,
-        *("-" if math.isnan(value) else f"{value:,.2f}" for value in perplexities),
-        f"{figures.n_tokens:,}",
-        f"{figures.unknown:.2%}",
-    )
+    values = (figures.forward, figures.backward, figures.mean)
+    shown = ("-" if math.isnan(value) else f"{value:,.2f}" for value in values)
+    return (name, *shown, f"{figures.n_tokens:,}", f"{figures.unknown:.2%}")

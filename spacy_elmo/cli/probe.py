@@ -48,38 +48,21 @@ def probe_cli(
     from ..pipeline.load import read_pipeline
 
     check_new(json, html, force=force)
+    nlp = read_pipeline(model)
+    inputs = None if layers is None else [name.strip() for name in layers.split(",")]
     report = probe(
-        read_pipeline(model),
-        train,
-        test,
-        task,
-        inputs=None if layers is None else [name.strip() for name in layers.split(",")],
-        limit=limit,
-        seed=seed,
-        neighbors=neighbors,
+        nlp, train, test, task, inputs=inputs, limit=limit, seed=seed, neighbors=neighbors
     )
-    put_report(
-        report,
-        _print,
-        json=json,
-        html=html,
-        title=f"Probes of {task}",
-        scores=[None],
-        read=(model, train, test),
-    )
+    title, read = f"Probes of {task}", (model, train, test)
+    put_report(report, _print, json, html, title=title, scores=[None], read=read)
 
 
 def _print(report: "ProbeReport") -> None:
     scores = list(report.rows[0].scores)
-    table = [
-        (
-            row.method,
-            row.input or "-",
-            *(f"{row.scores[score]:.2%}" for score in scores),
-            f"{row.seconds:.1f}",
-        )
-        for row in report.rows
-    ]
+    table = []
+    for row in report.rows:
+        shown = [f"{row.scores[score]:.2%}" for score in scores]
+        table.append((row.method, row.input or "-", *shown, f"{row.seconds:.1f}"))
     header = ("", "reads", *(COLUMNS[score] for score in scores), "seconds")
     print_table(table, header, ("l", "l", *"r" * (len(header) - 2)))
     msg.text(

@@ -24,12 +24,9 @@ def sample_cli(
     """
     from ..language_model.frozen import read_language_model, sample_sentences
 
+    bilm, words = read_language_model(model), start.split()
     sentences = sample_sentences(
-        read_language_model(model),
-        start=start.split(),
-        temperature=temperature,
-        max_tokens=max_tokens,
-        seed=seed,
+        bilm, start=words, temperature=temperature, max_tokens=max_tokens, seed=seed
     )
     for sentence in islice(sentences, n):
         echo(" ".join(sentence))

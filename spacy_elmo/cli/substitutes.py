@@ -38,11 +38,8 @@ def substitutes_cli(
     found, itself = find_substitutes(read_language_model(model), tokens, position, n=n)
     if as_json:
         asked = {"sentence": tokens, "position": position, "word": tokens[position]}
-        content = {
-            **asked,
-            "itself": itself and itself._asdict(),
-            "substitutes": [one._asdict() for one in found],
-        }
+        words = [one._asdict() for one in found]
+        content = {**asked, "itself": itself and itself._asdict(), "substitutes": words}
         print(srsly.json_dumps(content, indent=2))
         return
     echo(marked(tokens, position, terminal_width()))

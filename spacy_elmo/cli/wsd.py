@@ -42,22 +42,11 @@ def wsd_cli(
     from ..pipeline.load import read_pipeline
 
     check_new(json, html, force=force)
-    report = disambiguate(
-        read_pipeline(model),
-        train,
-        test,
-        inputs=None if layers is None else [name.strip() for name in layers.split(",")],
-        backoff=backoff,
-    )
-    put_report(
-        report,
-        _print,
-        json=json,
-        html=html,
-        title="Word senses",
-        scores=report.rows[0].scores,
-        read=(model, train, test),
-    )
+    nlp = read_pipeline(model)
+    inputs = None if layers is None else [name.strip() for name in layers.split(",")]
+    report = disambiguate(nlp, train, test, inputs=inputs, backoff=backoff)
+    scores, read = report.rows[0].scores, (model, train, test)
+    put_report(report, _print, json, html, title="Word senses", scores=scores, read=read)
 
 
 def _print(report: "ProbeReport") -> None:
@@ -65,8 +54,7 @@ def _print(report: "ProbeReport") -> None:
     header = ("F1", *(row.input or row.method.removesuffix(" sense") for row in report.rows))
     names = report.rows[0].scores
     table = [(name, *(f"{row.scores[name]:.1%}" for row in report.rows)) for name in names]
-    aligns = ("l", *"r" * len(report.rows))
-    msg.table(table, header=header, divider=True, aligns=aligns, spacing=2)
+    msg.table(table, header=header, divider=True, aligns=("l", *"r" * len(report.rows)), spacing=2)
     msg.text(
         f"{report.n_labels:,} senses, learned from {report.n_train:,} words; {report.n_test:,} "
         f"words to predict ({report.n_unseen:,} without a learned sense); "

@@ -24,8 +24,8 @@ class DocReader:
     The pipeline runs up to its pipe `elmo`. Components after `elmo` run only if the selector needs
     their annotations.
 
-    nlp (Language): The pipeline. Its pipe `elmo` and the components after it get disabled.
-    pipe (Elmo): The pipe.
+    nlp (Language): The pipeline. This disables its pipe `elmo` and the components after it.
+    pipe (Elmo): The pipe `elmo`.
     selector (Optional[SpanSelector]): Selects the tokens or spans that get a vector. Default:
         every token.
     """
@@ -40,8 +40,7 @@ class DocReader:
         if self._behind:
             self._behind.insert(0, pipe)  # Components after `elmo` may listen to `elmo`.
         for name in names[at:]:
-            if name in nlp.pipe_names:
-                nlp.disable_pipe(name)
+            nlp.disable_pipe(name)
         nlp.max_length = sys.maxsize  # spaCy's limit protects the memory of parsers.
         self.nlp = nlp
         self.segmenter: Segmenter = pipe.settings.segmenter
@@ -73,15 +72,14 @@ class DocReader:
         """Convert a Doc to an entry.
 
         doc (Doc): The Doc.
-        annotate (bool): Whether to run the components after `elmo` first, if the selector has
-            `only`.
+        annotate (bool): Whether to run the components after `elmo` first. They run only if the
+            selector has `only`.
         RETURNS (TextEntry): The entry.
         """
         data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
-        words = [token.text for token in doc]
-        segments = self.segmenter(doc)
         selected = None if self.selector is None else self._select(doc, annotate=annotate)
-        return TextEntry(doc.text, words, segments, data, selected)
+        words = [token.text for token in doc]
+        return TextEntry(doc.text, words, self.segmenter(doc), data, selected)
 
     def read(self, text: str) -> TextEntry:
         """Run the pipeline on a text, and convert the Doc to an entry."""
@@ -91,8 +89,8 @@ class DocReader:
         """Select the tokens or spans of an entry that get a vector.
 
         entry (TextEntry): The entry.
-        RETURNS (TextEntry): A copy with the selection. If the entry has a selection already, or the
-            reader has no selector: the same entry.
+        RETURNS (TextEntry): A copy with the selection. If the entry already has a selection, or the
+            reader has no selector, the entry itself.
         """
         if self.selector is None or entry.selected is not None:
             return entry

@@ -1,4 +1,4 @@
-"""Embedders: add vectors to entries and to Arrow tables.
+"""Embedders, which add vectors to entries and to Arrow tables.
 
 Invariant: the same entries get the same vectors, bit for bit, in one run or in resumed runs. The
 last bits of a token vector depend on the other tokens in its batch. So `GroupEmbedder` divides the
@@ -37,9 +37,9 @@ CHUNK_BATCHES = 4  # Batches per group. Sequences are sorted by length within a 
 
 
 class GroupEmbedder:
-    """Embedder of entries, in groups of consecutive entries with a maximum number of tokens.
+    """Embedder that reads entries in groups: consecutive entries with a limited number of tokens.
 
-    The vectors depend only on the entries of this group and the groups before it. The context-free
+    The vectors of a group depend only on its entries and on earlier groups. The context-free
     vectors of a group's new tokens are computed in one batch, in order of appearance.
 
     pipe (Elmo): The language model and its settings.
@@ -50,18 +50,17 @@ class GroupEmbedder:
 
     def __init__(self, pipe: Elmo, choose: Choose, dtype: str, sentence_marks: bool = False):
         self.bilm = pipe.bilm
+        self._known: Optional[TokenVectorCache] = None
         if isinstance(self.bilm, FrozenBiLM):
             # Use a separate cache, because vectors cached by other callers differ in the last
             # bits.
-            capacity = self.bilm.cache.capacity
             self.bilm = self.bilm.replace()
-            self.bilm.cache = TokenVectorCache(capacity)
+            self.bilm.cache = self._known = TokenVectorCache(self.bilm.cache.capacity)
         self.settings = pipe.settings
         self.choose = choose
         self.dtype = dtype
         self.sentence_marks = sentence_marks
         self.bilm.embed([[]], "warm" if self.settings.initial_state == "warm" else None)
-        self._known = getattr(self.bilm, "cache", None)
 
     def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
         """Embed entries, group by group.
@@ -73,19 +72,17 @@ class GroupEmbedder:
         max_tokens = CHUNK_BATCHES * self.settings.max_batch_tokens
         for group in by_tokens(entries, max_tokens, max_tokens):
             self.encode(group)
+            words = [entry.words for entry in group]
+            segments = [entry.segments for entry in group]
             layers = embed_words(
-                self.bilm,
-                [entry.words for entry in group],
-                [entry.segments for entry in group],
-                self.settings,
-                keep_marks=self.sentence_marks,
+                self.bilm, words, segments, self.settings, keep_marks=self.sentence_marks
             )
             marks = self.bilm.indexer.marks if self.sentence_marks else None
             for entry, values in zip(group, layers):
                 yield make_embedded(entry, self.choose(np.asarray(values)), self.dtype, marks)
 
     def encode(self, group: Sequence[TextEntry]) -> None:
-        """Compute and cache the context-free vectors of the tokens that no earlier group had.
+        """Compute and cache the context-free vectors of tokens that were in no earlier group.
 
         group (Sequence[TextEntry]): The next group.
         """
@@ -104,13 +101,11 @@ class GroupEmbedder:
 def make_embedded(
     entry: TextEntry, vectors: np.ndarray, dtype: str, marks: Optional[Sequence[str]] = None
 ) -> Embedded:
-    """Add vectors to an entry: the mean of each selected span, in the given dtype.
+    """Add vectors to an entry: the mean vector of each selected span, in the given dtype.
 
-    Without a selection, each token has its own vector.
-
-    entry (TextEntry): The entry.
-    vectors (numpy.ndarray): Vectors of the tokens. *Shape:* `(n_tokens, width)`, or
-        `(L + 1, n_tokens, width)`
+    entry (TextEntry): The entry. Without a selection, each token gets its own vector.
+    vectors (numpy.ndarray): Vectors of the tokens. *Shape:* `(n_tokens, width)`, or with all layers
+        `(n_layers + 1, n_tokens, width)`
     dtype (str): One of `DTYPES`.
     marks (Optional[Sequence[str]]): Start and end mark of sentences, if they have vectors.
     RETURNS (Embedded): The entry with its vectors. int8 vectors have scales: multiply each vector
@@ -225,8 +220,7 @@ class CorpusEmbedder:
 
         reader = self.reader()
         reader.check_labels()
-        entries = map(reader.select, table_entries(table, reader))
-        rows = list(self._for_tables.embed(entries))
+        rows = list(self._for_tables.embed(map(reader.select, table_entries(table, reader))))
         return add_columns(table, rows or [self.empty])
 
     def embed(self, entries: Iterable[TextEntry]) -> Iterator[Embedded]:
@@ -248,7 +242,7 @@ class CorpusEmbedder:
     def reader(self, *, keep_docs: bool = False) -> DocReader:
         """Return the reader that converts text to entries. All calls return the same object.
 
-        keep_docs (bool): Whether the entries contain their Docs from now on.
+        keep_docs (bool): Whether the reader's entries contain their Docs, from this call on.
         """
         self._loaded.reader.keep_docs = keep_docs
         return self._loaded.reader
@@ -323,8 +317,9 @@ class CorpusEmbedder:
 
     def _lang_of_weights(self) -> str:
         lang = None if is_pipeline(self.model) else language_of_weights(self.model)
+        lang = lang or DEFAULT_LANG
         try:
-            spacy.blank(lang or DEFAULT_LANG)
+            spacy.blank(lang)
         except ImportError:
             warnings.warn(
                 f"spaCy has no tokenizer for '{lang}', so running text is split as "
@@ -332,12 +327,10 @@ class CorpusEmbedder:
                 stacklevel=2,
             )
             return DEFAULT_LANG
-        return lang or DEFAULT_LANG
+        return lang
 
-    @cached_property
-    def _for_tables(self) -> GroupEmbedder:
-        """Embedder that all tables share, so that it caches their context-free vectors."""
-        return self._group_embedder()
+    # All tables share this embedder and its cache of context-free vectors.
+    _for_tables = cached_property(_group_embedder)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

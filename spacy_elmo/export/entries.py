@@ -41,7 +41,8 @@ class Embedded:
 
     text (str): The text.
     words (List[str]): One string per vector: a token, a sentence mark, or the text of a span.
-    vectors (numpy.ndarray): *Shape:* `(n_words, width)`, or `(L + 1, n_words, width)`
+    vectors (numpy.ndarray): *Shape:* `(n_words, width)`, or with all layers
+        `(n_layers + 1, n_words, width)`
     doc (Optional[bytes]): The bytes of the Doc, if the output contains Docs.
     beside (Dict[str, List]): Other columns by name, such as "labels", with one value per vector.
     """
@@ -86,13 +87,17 @@ class EntryCounts:
     vectors: int = field(default=0, compare=False)
 
     def describe(self) -> dict[str, int]:
-        """Return the counts for the settings in an output: `vectors` only if not all tokens."""
+        """Return the counts as settings of an output, without `vectors` if it equals `tokens`."""
         numbers = {"entries": self.entries, "tokens": self.tokens}
         return numbers if self.vectors == self.tokens else {**numbers, "vectors": self.vectors}
 
     @classmethod
     def pop_from(cls, settings: dict[str, Any]) -> "Optional[EntryCounts]":
-        """Remove the counts from the settings in an output. Return them; None if one is missing."""
+        """Remove the counts from the settings of an output, and return them.
+
+        settings (dict): The settings.
+        RETURNS (Optional[EntryCounts]): The counts; None if one is missing.
+        """
         entries, tokens = settings.pop("entries", None), settings.pop("tokens", None)
         numbers = (entries, tokens, settings.pop("vectors", tokens))
         return cls(*numbers) if all(type(number) is int for number in numbers) else None
@@ -126,9 +131,9 @@ def sentence(words: list[str]) -> TextEntry:
 
 
 def read_json(text: Optional[Any]) -> dict[str, Any]:
-    """Parse the settings in an output file.
+    """Parse the settings that an output file contains as JSON.
 
-    text (Optional[Any]): JSON. Files of other programs can have any value, or None.
+    text (Optional[Any]): The JSON. Files of other programs can have any value, or None.
     RETURNS (dict): The settings; empty if another program wrote the file.
     """
     try:
@@ -145,6 +150,5 @@ def index_json(last: dict[str, int]) -> bytes:
         has this text.
     RETURNS (bytes): The JSON object.
     """
-    return "{{{}}}".format(", ".join(f'{key}: "{last[key]}"' for key in sorted(last))).encode(
-        "ascii"
-    )
+    pairs = ", ".join(f'{key}: "{last[key]}"' for key in sorted(last))
+    return f"{{{pairs}}}".encode("ascii")

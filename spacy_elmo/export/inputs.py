@@ -1,4 +1,4 @@
-"""Input files: finds them, and reads all formats as a stream of entries."""
+"""Input files: functions that find them, and read all formats as a stream of entries."""
 
 from collections.abc import Iterator, Sequence
 from glob import has_magic
@@ -87,7 +87,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
 
 
 def _is_hidden(path: str, given: str) -> bool:
-    """Return whether a part of a path begins with a dot, and is not a part of `given`."""
+    """Return whether a folder or file name in a path begins with a dot and is not in `given`."""
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 
@@ -112,8 +112,8 @@ def read_entries(
     column (Optional[str]): Column of `.tsv` and `.conll` files: the name, or the number from 1.
     max_tokens (int): Maximum number of tokens in an entry.
     YIELDS (TextEntry): An entry.
-    RAISES (ValueError): A file cannot be read, an entry is too long, or a part has another number
-        of entries than in the plan.
+    RAISES (ValueError): A file cannot be read, an entry is too long, or the number of entries in a
+        part differs from the plan.
     """
     for file in files:
         n_read = 0
@@ -131,12 +131,11 @@ def read_entries(
             entries = read_records(file, reader)
         else:
             entries = read_text(file, reader if tokenize else None)
-        for number, entry in enumerate(entries):
-            n_read += 1
+        for n_read, entry in enumerate(entries, 1):
             if len(entry) > max_tokens:
                 raise ValueError(
-                    f"{file}: a sentence or Doc has {len(entry):,} tokens (number {number}, from "
-                    f"0; it starts with '{entry.text[:60]}'), and its vectors must fit into "
+                    f"{file}: a sentence or Doc has {len(entry):,} tokens (number {n_read - 1}, "
+                    f"from 0; it starts with '{entry.text[:60]}'), and its vectors must fit into "
                     f"memory. Split it, or allow more: `max_tokens={len(entry)}`."
                 )
             yield reader.select(entry)

@@ -17,7 +17,7 @@ OUTPUTS: dict[str, ModuleType] = {
 
 
 def check_format(output: Path, format: Optional[str], *, is_sharded: bool) -> str:
-    """Return the name of the output format. Check that it can be written.
+    """Return the name of the output format, after a check that it can be written.
 
     output (Path): The output.
     format (Optional[str]): The format, if the user set one.
@@ -53,8 +53,7 @@ def check_room(output: Path, format: str, force: bool) -> None:
     """
     if not output.exists():
         return
-    kind = OUTPUTS[format]
-    if output.is_dir() != kind.IS_FOLDER:
+    if output.is_dir() != OUTPUTS[format].IS_FOLDER:
         what = "folder" if output.is_dir() else "file"
         raise ValueError(f"{output} is a {what}. Give another name.")
     if output.is_dir() and spacy_output.is_foreign(output):

@@ -99,11 +99,10 @@ def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
         with file.open_file() as opened, pyarrow.parquet.ParquetFile(opened) as parquet:
             column = text_column(parquet.schema_arrow.names)
             groups = range(*(file.row_groups or (parquet.num_row_groups,)))
-            metadata = parquet.metadata
-            first = sum(metadata.row_group(group).num_rows for group in range(groups.start))
+            rows = (parquet.metadata.row_group(group).num_rows for group in range(groups.start))
+            first = sum(rows)
             for group in groups:
-                batches = parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column])
-                for batch in batches:
+                for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column]):
                     with reader.nlp.memory_zone():
                         entries = list(table_entries(batch, reader, first))
                     yield from entries
@@ -113,7 +112,7 @@ def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
 
 
 def group_bytes(group: Any) -> tuple[int, int]:
-    """Return the start and the end of a row group in its file, in bytes."""
+    """Return the positions in a file at which a row group starts and ends, in bytes."""
     columns = [group.column(i) for i in range(group.num_columns)]
     starts = [
         column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
@@ -188,8 +187,7 @@ def write(
     """
     import pyarrow.parquet
 
-    size = attrgetter("vectors.nbytes")
-    groups = by_tokens(entries, ROW_GROUP_BYTES, ROW_GROUP_ROWS, size)
+    groups = by_tokens(entries, ROW_GROUP_BYTES, ROW_GROUP_ROWS, attrgetter("vectors.nbytes"))
     first_rows, first = next(groups, []), options.first
     like = first_rows[0] if first_rows else options.empty
     schema = _batch([like], first, options).schema

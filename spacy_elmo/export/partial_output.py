@@ -19,18 +19,9 @@ from pathlib import Path
 import numpy as np
 from srsly.msgpack import Packer, Unpacker
 
-from ..files import (
-    by_its_name,
-    check_ours,
-    delete_ours,
-    lock,
-    make_ours,
-    publish,
-    put_on_disk,
-    replace_folder,
-    sweep,
-)
-from ..files.unfinished import MARKER, delete
+from ..files.atomic import lock, publish, put_on_disk, replace_folder
+from ..files.errors import by_its_name
+from ..files.unfinished import MARKER, PREVIOUS, check_ours, delete, delete_ours, make_ours, sweep
 from .entries import Embedded
 from .places import LocalFolder, partial_folder
 
@@ -57,8 +48,7 @@ class PartialOutput:
         RAISES (ValueError): Another program or another version made the folder.
         """
         check_ours(self.folder)
-        names = set(os.listdir(self.folder)) if self.folder.exists() else set()
-        if not names <= {MARKER, SHARDS, JOINING, "previous"}:
+        if not LocalFolder(self.folder).names() <= {MARKER, SHARDS, JOINING, PREVIOUS}:
             raise ValueError(
                 f"{self.folder} was started by another version of spacy-elmo, and cannot be "
                 f"resumed. Begin again with `force=True`."
@@ -83,9 +73,9 @@ class PartialOutput:
             yield
 
     def clear_whole(self) -> Path:
-        """Return the path at which the shards are joined. Delete an incomplete output there.
+        """Delete an incomplete joined output. Return the path at which to join the shards.
 
-        RETURNS (Path): The path. It does not exist.
+        RETURNS (Path): The path. Nothing exists there.
         RAISES (OSError): The disk has no room for an output as large as the shards.
         """
         delete(self.whole)

@@ -182,16 +182,16 @@ class LocalFolder:
         return (self.path / name).read_bytes()
 
     def write(self, name: str, content: str) -> None:
-        """Write a file. It appears when it is complete."""
+        """Write a file. The file appears when it is complete."""
         with suppress(FileNotFoundError):  # Another process wrote it.
             atomic_write(self.path / name, content)
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Context manager: write a file or folder, which gets its name at the end of the block.
+        """Context manager: write a file or folder. It gets its name at the end of the block.
 
-        So it is complete on the disk when it appears. If two processes write the same name, the
-        second result replaces the first.
+        At that time, it is complete on the disk. If two processes write the same name, the second
+        result replaces the first.
 
         name (str): Name in the folder.
         YIELDS (Path): The path to write to.
@@ -264,7 +264,7 @@ class RemoteFolder:
         return RemoteFile.join(self.url, name).read()
 
     def write(self, name: str, content: str) -> None:
-        """Write a file. It appears when it is complete.
+        """Write a file. The file appears when it is complete.
 
         RAISES (ValueError): The file cannot be written.
         """
@@ -273,7 +273,7 @@ class RemoteFolder:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Context manager: write a file, which appears in the folder at the end of the block.
+        """Context manager: write a file. It appears in the folder at the end of the block.
 
         name (str): Name in the folder.
         YIELDS (Path): The path to write to.

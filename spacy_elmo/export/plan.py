@@ -9,11 +9,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Optional
 
 from ..files import progress_bar
 from ..files.remote import reading
-from ..text.chunks import BLOCK, Chunk, ChunkReader
+from ..text.chunks import BLOCK, ChunkReader
 from ..text.reading import refuse
 from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV
 from .parquet import check_pyarrow, group_bytes
@@ -37,11 +38,7 @@ MAX_UNCUT = 1 << 20
 
 
 def make_plan(
-    sources: Sequence[InputPiece],
-    n_shards: Optional[int],
-    *,
-    tokenize: bool,
-    column: Optional[str],
+    sources: Sequence[InputPiece], n_shards: Optional[int], *, tokenize: bool, column: Optional[str]
 ) -> Plan:
     """Cut the input into shards of about the same number of bytes.
 
@@ -67,6 +64,7 @@ def make_plan(
     else:
         n_cuts, per = n_shards, total
         chunk_size = min(max(total // (CHUNKS * n_shards), 1), BLOCK)
+    cut_lines = partial(_cut_lines, tokenize=tokenize, column=column, cuts_packed=n_shards is None)
     shards: dict[int, list[InputPiece]] = {}
     with progress_bar(total, "Planning", "B") as bar:
         for number, (source, size) in enumerate(zip(sources, sizes)):
@@ -81,9 +79,7 @@ def make_plan(
                 sha256 = source.sha256 or source.digest(0, size)
                 pieces = iter([replace(source, stop=size, sha256=sha256)])
             else:
-                cutter = _LineCutter(source, tokenize=tokenize, column=column)
-                cutter.cuts_packed = n_shards is None
-                pieces = cutter.cut(size, shard_at, chunk_size, bar.update)
+                pieces = cut_lines(source, size, shard_at, chunk_size, bar.update)
             end = size
             for piece in pieces:
                 end = max(end, piece.stop or 0)  # Unpacked text is longer than the file.
@@ -93,82 +89,69 @@ def make_plan(
     return [shards[shard] for shard in sorted(shards)]
 
 
-class _LineCutter:
-    """Cutter of a text file into parts. If each line is an entry, it also counts the entries."""
+def _cut_lines(
+    source: InputPiece,
+    size: int,
+    shard_at: ShardAt,
+    chunk_size: int,
+    progress: Progress,
+    *,
+    tokenize: bool,
+    column: Optional[str],
+    cuts_packed: bool,
+) -> Iterator[InputPiece]:
+    """Cut a text file into parts, and yield them in order. If a line is an entry, count entries.
 
-    cuts_packed = False  # Whether to cut `.gz` files by their unpacked content.
-
-    def __init__(self, source: InputPiece, *, tokenize: bool, column: Optional[str]):
-        name = source.name
-        is_table, is_jsonl = name.endswith(TSV), name.endswith(JSONL)
-        has_sentences = name.endswith((*CONLL, *CONLLU))
-        is_running = tokenize and not (is_table or is_jsonl or has_sentences)
-        self.source = source
-        self.column = column if is_table else None
-        self.by_paragraph = has_sentences or is_running
-        self.max_uncut = MAX_UNCUT if is_running else None
-        self.may_be_blank = not is_jsonl
-
-    def cut(
-        self, size: int, shard_at: ShardAt, chunk_size: int, progress: Progress
-    ) -> Iterator[InputPiece]:
-        """Cut the file into parts, and yield them in order.
-
-        size (int): Size of the file in bytes.
-        shard_at (Callable[[int], int]): Returns the index of the shard for a position in the file.
-        chunk_size (int): Number of bytes to read at a time. Cuts are only between chunks.
-        progress (Callable[[int], object]): Called with the number of bytes of each chunk.
-        """
-        chunks = ChunkReader([self.source], chunk_size, [self.by_paragraph])
-        is_packed = self.source.suffix == ".gz" and not self.cuts_packed
-        unpacked = True if self.source.suffix == ".gz" and self.cuts_packed else None
-        part, mark = replace(self.source, entries=0, unpacked=unpacked), b""
-        with suppress(ValueError):  # Reading the first chunk reports the error.
-            mark = b"".join(part.blocks(0, len(codecs.BOM_UTF8)))
-        stop = len(mark) if mark == codecs.BOM_UTF8 else 0
-        digest = hashlib.sha256(mark[:stop])
-        safe, place, end = 0, None, b""
-        for chunk in chunks:
-            if chunk.problem is not None:
-                refuse(self.source, *chunk.problem)
-            if chunk.first_line == 1 and self.column is not None:
-                place = column_number(self.source, chunk.data.split(b"\n", 1)[0], self.column)
-            digest.update(chunk.data)
-            stop += len(chunk.data)
-            end = (end + chunk.data)[-3:]
-            part = replace(part, entries=self._count(part, chunk, place))
-            if not is_packed and self._may_cut(end, stop - safe):
-                safe = stop
-                if shard_at(stop) != shard_at(part.start):
-                    yield replace(part, stop=stop, sha256=digest.hexdigest())
-                    line = chunk.first_line + chunk.data.count(b"\n")
-                    part = replace(part, start=stop, first_line=line, entries=0, column=place)
-                    digest = hashlib.sha256()
-            progress(chunk.n_read)
-        if self.source.sha256 not in (None, chunks.checksums[0]):
-            raise ValueError(f"{self.source} has changed while it was read. Run it again.")
-        if is_packed:
-            yield replace(part, stop=size, sha256=chunks.checksums[0])
-        elif stop > part.start:
-            yield replace(part, stop=stop, sha256=digest.hexdigest())
-
-    def _may_cut(self, end: bytes, n_bytes: int) -> bool:
-        """Return whether the file can be cut after a chunk.
-
-        end (bytes): The last three bytes of the chunk.
-        n_bytes (int): Number of bytes since the last place where a cut was possible.
-        """
-        if not self.by_paragraph or end.endswith((b"\n\n", b"\n\r\n")):
-            return end.endswith(b"\n")
-        return self.max_uncut is not None and n_bytes > self.max_uncut and end.endswith(b"\n")
-
-    def _count(self, part: InputPiece, chunk: Chunk, place: Optional[str]) -> Optional[int]:
-        """Return the number of entries in a part and the next chunk together; None if unknown."""
-        if self.by_paragraph or part.entries is None:
-            return None
-        n_lines = sum(self.may_be_blank or bool(line.strip()) for _, line in lines_of(chunk))
-        has_names = chunk.first_line == 1 and chunk.data and place != self.column
-        return part.entries + n_lines - bool(has_names)
+    source (InputPiece): The file.
+    size (int): Size of the file in bytes.
+    shard_at (Callable[[int], int]): Returns the index of the shard for a position in the file.
+    chunk_size (int): Number of bytes to read at a time. Cuts are only between chunks.
+    progress (Callable[[int], object]): Called with the number of bytes of each chunk.
+    tokenize (bool): Whether text files contain running text.
+    column (Optional[str]): Column of `.tsv` files.
+    cuts_packed (bool): Whether to cut `.gz` files by their unpacked content.
+    """
+    is_table, is_jsonl = source.name.endswith(TSV), source.name.endswith(JSONL)
+    has_sentences = source.name.endswith((*CONLL, *CONLLU))
+    is_running = tokenize and not (is_table or is_jsonl or has_sentences)
+    by_paragraph = has_sentences or is_running
+    is_packed = source.suffix == ".gz"
+    n_entries, place = None if by_paragraph else 0, None
+    part = replace(source, entries=n_entries, unpacked=True if is_packed and cuts_packed else None)
+    mark, end = b"", b""
+    with suppress(ValueError):  # Reading the first chunk reports the error.
+        mark = b"".join(part.blocks(0, len(codecs.BOM_UTF8)))
+    safe, stop = 0, len(mark) if mark == codecs.BOM_UTF8 else 0
+    digest = hashlib.sha256(mark[:stop])
+    chunks = ChunkReader([source], chunk_size, [by_paragraph])
+    for chunk in chunks:
+        if chunk.problem is not None:
+            refuse(source, *chunk.problem)
+        if chunk.first_line == 1 and is_table and column is not None:
+            place = column_number(source, chunk.data.split(b"\n", 1)[0], column)
+        digest.update(chunk.data)
+        stop += len(chunk.data)
+        end = (end + chunk.data)[-3:]
+        if not by_paragraph:
+            n_lines = sum(not is_jsonl or bool(line.strip()) for _, line in lines_of(chunk))
+            has_names = chunk.first_line == 1 and chunk.data and place not in (None, column)
+            part = replace(part, entries=(part.entries or 0) + n_lines - bool(has_names))
+        is_gap = not by_paragraph or end.endswith((b"\n\n", b"\n\r\n"))
+        may_cut = end.endswith(b"\n") and (is_gap or (is_running and stop - safe > MAX_UNCUT))
+        if may_cut and (cuts_packed or not is_packed):
+            safe = stop
+            if shard_at(stop) != shard_at(part.start):
+                yield replace(part, stop=stop, sha256=digest.hexdigest())
+                line = chunk.first_line + chunk.data.count(b"\n")
+                part = replace(part, start=stop, first_line=line, entries=n_entries, column=place)
+                digest = hashlib.sha256()
+        progress(chunk.n_read)
+    if source.sha256 not in (None, chunks.checksums[0]):
+        raise ValueError(f"{source} has changed while it was read. Run it again.")
+    if is_packed and not cuts_packed:
+        yield replace(part, stop=size, sha256=chunks.checksums[0])
+    elif stop > part.start:
+        yield replace(part, stop=stop, sha256=digest.hexdigest())
 
 
 def _cut_parquet(source: InputPiece, shard_at: ShardAt, progress: Progress) -> Iterator[InputPiece]:

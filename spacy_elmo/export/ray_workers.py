@@ -17,7 +17,7 @@ def map_with_ray(
     address: Optional[str] = None,
     gpus_per_worker: float = 0,
 ) -> Iterator[tuple[Label, Result]]:
-    """Call a function on each task, with a process for each processor or GPU of the cluster.
+    """Call a function for each task, in one process for each processor or GPU of the cluster.
 
     function (Callable): A function that every machine of the cluster can import.
     tasks (Sequence[Tuple[Any, tuple]]): A label and the arguments of each task.

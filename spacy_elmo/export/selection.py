@@ -143,7 +143,8 @@ def choose_layers(name: str, nlp: Language) -> tuple[Choose, dict[str, Any]]:
         "mix:PIPE:0", "mix:PIPE:1" and so on.
     nlp (Language): The pipeline.
     RETURNS (Tuple[Callable, dict]): The function, and a description of the choice as a JSON object.
-        The function maps `(L + 1, n_tokens, 2P)` to the same shape or to `(n_tokens, 2P)`.
+        The function maps the layers of a text, `(n_layers + 1, n_tokens, width)`, to the same shape
+        or to `(n_tokens, width)`.
     RAISES (ValueError): The name is unknown.
     """
     if name == "all":

@@ -14,24 +14,14 @@ or with another checksum, was changed or damaged.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from typing_extensions import NotRequired
 
-from ..files.schema import (
-    Boolean,
-    Integer,
-    Natural,
-    Positive,
-    Schema,
-    String,
-    record,
-    records,
-    seal,
-)
+from ..files import schema
 from ..files.unfinished import is_temporary
 from .entries import EntryCounts
 from .places import Folder, InputPiece, LocalFolder, describe_files
@@ -47,41 +37,40 @@ ADVICE = (
     "without `resume=True`."
 )
 PIECE = {
-    "input": Natural,
-    "start": Natural,
-    "stop": Natural,
-    "sha256": String,
-    "first_line": Positive,
-    "entries": NotRequired[Positive],
-    "column": NotRequired[String],
-    "row_groups": NotRequired[tuple[Natural, Natural]],
-    "unpacked": NotRequired[Boolean],
+    "input": schema.Natural,
+    "start": schema.Natural,
+    "stop": schema.Natural,
+    "sha256": schema.String,
+    "first_line": schema.Positive,
+    "entries": NotRequired[schema.Positive],
+    "column": NotRequired[schema.String],
+    "row_groups": NotRequired[tuple[schema.Natural, schema.Natural]],
+    "unpacked": NotRequired[schema.Boolean],
 }
-PLAN = Schema(
+PLAN = schema.Schema(
     {
-        "format_version": Integer,
+        "format_version": schema.Integer,
         "settings": dict[str, Any],
-        "inputs": records({"name": String, "size": Natural}),
-        "shards": list[records(PIECE)],  # type: ignore[misc]
-        "checksum": String,
+        "inputs": schema.records({"name": schema.String, "size": schema.Natural}),
+        "shards": list[schema.records(PIECE)],  # type: ignore[misc]
+        "checksum": schema.String,
     }
 )
-# Records of earlier versions have no counts.
-COUNTS = NotRequired[record({"entries": Natural, "tokens": Natural, "vectors": Natural})]  # type: ignore[misc]
-RECORD = Schema(
+FILE = schema.record({"size": schema.Natural, "sha256": schema.String})
+COUNTS = schema.record(dict.fromkeys(("entries", "tokens", "vectors"), schema.Natural))
+RECORD = schema.Schema(
     {
-        "format_version": Integer,
-        "plan": String,
-        "shard": String,
-        "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
-        "counts": COUNTS,
-        "checksum": String,
+        "format_version": schema.Integer,
+        "plan": schema.String,
+        "shard": schema.String,
+        "files": dict[str, FILE],  # type: ignore[valid-type]
+        "counts": NotRequired[COUNTS],  # Records of earlier versions have no counts.
+        "checksum": schema.String,
     }
 )
 
 
-@dataclass(frozen=True)
-class ShardFolder:
+class ShardFolder(NamedTuple):
     """Folder of shards with its plan. It names, checks and counts the shards.
 
     folder (Folder): The folder.
@@ -150,7 +139,7 @@ def write_record(folder: Folder, name: str, plan: str, shard: Path, counts: Entr
     """
     files = describe_files(shard)
     content = {"plan": plan, "shard": name, "files": files, "counts": asdict(counts)}
-    sealed = seal({"format_version": FORMAT_VERSION, **content})
+    sealed = schema.seal({"format_version": FORMAT_VERSION, **content})
     folder.write(_record_name(name), json.dumps(sealed, indent=1) + "\n")
 
 
@@ -189,7 +178,7 @@ def open_shards(
                 "inputs": [{"name": source.name, "size": source.size()} for source in sources],
                 "shards": [list(map(_to_json, shard)) for shard in plan],
             }
-            folder.write(MANIFEST, json.dumps(seal(content), indent=1) + "\n")
+            folder.write(MANIFEST, json.dumps(schema.seal(content), indent=1) + "\n")
     try:
         content = PLAN.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)
     except ValueError as error:

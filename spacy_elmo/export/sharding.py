@@ -7,11 +7,11 @@ and are joined at the end.
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from ..files import followed, full_disk, is_stream, progress_bar, user_path
 from ..files.remote import is_url
@@ -35,8 +35,7 @@ SHOWN = 20  # Maximum number of failed shards in an error message.
 Made = Union[EntryCounts, str]  # Counts of a shard, or an error message.
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     """Settings that all shards share.
 
     is_joined (bool): Whether the shards are joined into one file.
@@ -99,8 +98,8 @@ def embed_corpus(
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
     sentence_keys (bool): Whether to name the datasets of an HDF5 file by sentences instead of
         numbers.
-    resume (bool): Whether `force` keeps an unfinished output to resume it. If the output is
-        finished, nothing is done.
+    resume (bool): Whether to do nothing if the output is finished, and to keep and resume an
+        unfinished output even with `force`.
     force (bool): Whether to replace an existing output, and to delete an unfinished one.
     options: Other arguments of `CorpusEmbedder`.
     RETURNS (EntryCounts): Counts of the file. For shards, counts of the shards that this call
@@ -117,7 +116,7 @@ def embed_corpus(
         model = str(user_path(model).absolute()) if user_path(model).exists() else model
     format = check_format(Path(output), format, is_sharded=shards is not None)
     call = _caller(workers, address, gpus_per_worker)
-    _check_shards(shards, worker, output, format, force=force)
+    _check_shards(shards, worker, output, format, force)
     embedder = CorpusEmbedder(model, **options)
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     output = output if is_url(output) else followed(Path(output))
@@ -150,8 +149,7 @@ def embed_corpus(
     return counts
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     """One call of `embed_corpus`.
 
     call (Callable): Calls a function on each task: in this process, in several, or with Ray.
@@ -161,13 +159,9 @@ class _Run:
     call: Callable[..., Iterator[tuple[str, Made]]]
 
     def write_shards(
-        self,
-        sources: Sequence[InputPiece],
-        folder: Folder,
-        n_shards: int,
-        worker: Optional[str],
+        self, sources: Sequence[InputPiece], folder: Folder, n_shards: int, worker: Optional[str]
     ) -> tuple[EntryCounts, bool]:
-        """Make this call's missing shards. Return their counts, and whether these are all."""
+        """Make this call's missing shards. Return their counts, and whether they are all shards."""
         job = self.job
         settings = {
             **job.embedder.describe(),
@@ -179,15 +173,13 @@ class _Run:
             "sentence_keys": job.options.sentence_keys,
         }
         plan = partial(make_plan, sources, n_shards, tokenize=job.tokenize, column=job.column)
-        suffix = OUTPUTS[job.format].SUFFIXES[0]
-        shards = open_shards(folder, suffix, settings, sources, plan)
+        shards = open_shards(folder, OUTPUTS[job.format].SUFFIXES[0], settings, sources, plan)
         first, step = parse_worker(worker)
         mine = range(first, len(shards.plan), step)
         with full_disk(str(folder), ADVICE):
-            damaged = _find_damaged(shards, mine)
             failed = [
                 f"{name}: {problem}. Delete this shard, and run again"
-                for name, problem in damaged.items()
+                for name, problem in _find_damaged(shards, mine).items()
             ]
             counts, n_made = EntryCounts(), 0
             for name, result in self._make_shards(shards, settings, mine):
@@ -258,15 +250,15 @@ class _Run:
     def _make_shards(
         self, shards: ShardFolder, settings: dict[str, Any], numbers: range
     ) -> Iterator[tuple[str, Made]]:
-        """Make the missing shards. Yield each one's name, and its counts or an error message."""
+        """Make the missing shards. For each, yield its name, and its counts or an error message."""
         done, firsts, tasks = shards.folder.names(), shards.firsts(), []
         shared = self.job, shards.folder, shards.checksum, settings
         for number in numbers:
             name, first = shards.name(number), firsts[number] if firsts else None
             if name not in done:
                 tasks.append((name, (*shared, name, shards.plan[number], first)))
-        n_done = len(numbers) - len(tasks)
-        with progress_bar(len(numbers), "Shards", "shard", initial=n_done) as bar:
+        n_shards = len(numbers)
+        with progress_bar(n_shards, "Shards", "shard", initial=n_shards - len(tasks)) as bar:
             for name, result in self.call(_make_shard, tasks):
                 yield name, result
                 bar.update()
@@ -274,12 +266,10 @@ class _Run:
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
     """Return all settings and inputs that change the output file. They are stored in it."""
+    inputs = [{"name": one.name, "size": one.size(), "sha256": one.sha256} for one in sources]
     return {
         **job.embedder.describe(),
-        "inputs": [
-            {"name": source.name, "size": source.size(), "sha256": source.sha256}
-            for source in sources
-        ],
+        "inputs": inputs,
         "format": job.format,
         "tokenize": job.tokenize,
         # Earlier versions did not write this key.
@@ -330,11 +320,7 @@ def _make_shard(
         check_settings(folder, {key: settings[key] for key in described}, described)
         reader = embedder.reader(keep_docs=job.format == "spacy")
         entries = read_entries(
-            pieces,
-            reader,
-            tokenize=job.tokenize,
-            column=job.column,
-            max_tokens=job.max_tokens,
+            pieces, reader, tokenize=job.tokenize, column=job.column, max_tokens=job.max_tokens
         )
         embedded = embedder.embed(counts.count(entries))
         with folder.writing(name) as whole:
@@ -370,12 +356,7 @@ def _caller(
 
 
 def _check_shards(
-    shards: Optional[int],
-    worker: Optional[str],
-    output: Union[str, Path],
-    format: str,
-    *,
-    force: bool,
+    shards: Optional[int], worker: Optional[str], output: Union[str, Path], format: str, force: bool
 ) -> None:
     """Check the settings that apply only to files or only to shards.
 

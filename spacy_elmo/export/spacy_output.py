@@ -41,8 +41,7 @@ def write(
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):
         vocab = Vocab()  # A shared vocab would collect the words of the whole corpus.
-        packed = _packed(_doc(entry, vocab) for entry in group)
-        (path / f"{number:08}.spacy").write_bytes(packed)
+        (path / f"{number:08}.spacy").write_bytes(_packed(_doc(entry, vocab) for entry in group))
     (path / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf8")
 
 
@@ -72,10 +71,8 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
     RAISES (ValueError): The path contains no Docs, or the Docs have no vectors.
     """
     path = user_path(path)
-    files = (
-        sorted([*path.glob("*.spacy"), *path.glob("part-*/*.spacy")]) if path.is_dir() else [path]
-    )
-    files = [file for file in files if file.is_file() and file.name[0] != "."]
+    found = [*path.glob("*.spacy"), *path.glob("part-*/*.spacy")] if path.is_dir() else [path]
+    files = sorted(file for file in found if file.is_file() and file.name[0] != ".")
     if not files:
         raise ValueError(f"no .spacy file at '{path}'. Give the output folder of `embed`.")
     for file in files:

@@ -68,10 +68,8 @@ def read_text(file: InputPiece, reader: Optional[DocReader]) -> Iterator[TextEnt
     for chunk in chunks_of(file, by_paragraph=reader is not None):
         lines, callback = lines_of(chunk), partial(refuse, file)
         with nullcontext() if reader is None else reader.nlp.memory_zone():
-            numbered = sentences_of_lines(
-                lines, False, reader is not None, lambda: reader, callback
-            )
-            entries = [sentence(words) for _, words in numbered]
+            found = sentences_of_lines(lines, False, reader is not None, lambda: reader, callback)
+            entries = [sentence(words) for _, words in found]
         yield from entries
 
 
@@ -87,11 +85,8 @@ def read_records(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
     """
     for chunk in chunks_of(file, by_paragraph=False):
         with reader.nlp.memory_zone():
-            entries = [
-                _record(file, number, line, reader)
-                for number, line in lines_of(chunk)
-                if line.strip()
-            ]
+            lines = [(number, line) for number, line in lines_of(chunk) if line.strip()]
+            entries = [_record(file, number, line, reader) for number, line in lines]
         yield from entries
 
 

@@ -10,8 +10,7 @@ machine. Invariant: more time or more text never leads to smaller sizes.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..frozen.config import BiLMConfig, Filters
 from .config import InitSettings, TrainingSettings, VocabularySettings
@@ -22,7 +21,6 @@ _BUDGET = re.compile(
     r"(?P<time>\d+(\.\d+)?)\s*(?P<unit>minutes?|mins?|m|hours?|h|days?|d)"
 )
 _MINUTES = {"m": 1.0, "h": 60.0, "d": 24 * 60.0}
-_PAPER = re.compile(r"(the )?paper")
 
 # Estimated tokens per second: one core with the small sizes in bf16, and one GPU with the original
 # sizes. Small sizes are not faster than the limit, because the LSTM steps on a GPU are sequential.
@@ -38,8 +36,7 @@ EVALUATIONS = 10
 UNROLL_STEPS = 20
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(NamedTuple):
     """Budget of a run: processors and time.
 
     n_cores (int): Number of CPU cores; 0 if there are GPUs.
@@ -63,11 +60,10 @@ class Budget:
         return min(self.n_cores, MAX_CORES) * per_core + self.n_gpus * per_gpu
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes of a model, the time and text that it needs, and the settings that fit it.
+class Sizes(NamedTuple):
+    """Sizes of a model, the time and text that it needs, and the settings that fit these sizes.
 
-    lstm_dim, projection_dim, filters, n_highway: Sizes with the same names in `BiLMConfig`.
+    model (BiLMConfig): Sizes of the model.
     work (float): Minimum budget in core-minutes.
     n_tokens (int): Minimum number of tokens of text. With fewer, the model memorizes the text.
     n_negatives (int): Number of words that the sampled softmax draws in a step.
@@ -75,10 +71,7 @@ class Sizes:
     max_size (int): Maximum number of words in the vocabulary.
     """
 
-    lstm_dim: int
-    projection_dim: int
-    filters: Filters
-    n_highway: int
+    model: BiLMConfig
     work: float
     n_tokens: int
     n_negatives: int
@@ -88,25 +81,30 @@ class Sizes:
     @property
     def lstm_weights(self) -> int:
         """Number of LSTM weights (two layers, two directions). They decide the time of a step."""
-        return 36 * self.lstm_dim * self.projection_dim
+        return 36 * self.model.lstm_dim * self.model.projection_dim
+
+
+def _model(lstm_dim: int, projection_dim: int, n: int, n_highway: int = 1) -> BiLMConfig:
+    """Return the sizes of a model with the first `n` of the paper's filters."""
+    return BiLMConfig(
+        lstm_dim=lstm_dim, projection_dim=projection_dim, filters=_FILTERS[:n], n_highway=n_highway
+    )
 
 
 _FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-# Arguments: lstm_dim, projection_dim, filters, n_highway, work, n_tokens, n_negatives, learn_rate,
-# max_size.
-SMALL = Sizes(512, 128, _FILTERS[:5], 1, 20, FEW_TOKENS, 4096, 0.003, 30_000)
-ORIGINAL = Sizes(4096, 512, _FILTERS, 2, 24 * 60 * GPU_IN_CORES, 20_000_000, 8192, 0.001, 800_000)
+# Arguments: model, work (1440 minutes are a day), n_tokens, n_negatives, learn_rate, max_size.
+SMALL = Sizes(_model(512, 128, 5), 20, FEW_TOKENS, 4096, 0.003, 30_000)
+ORIGINAL = Sizes(_model(4096, 512, 7, 2), 1440 * GPU_IN_CORES, 20_000_000, 8192, 0.001, 800_000)
 LADDER = (
-    Sizes(256, 64, _FILTERS[:4], 1, 0, 0, 1024, 0.003, 30_000),
+    Sizes(_model(256, 64, 4), 0, 0, 1024, 0.003, 30_000),
     SMALL,
-    Sizes(1024, 256, _FILTERS[:5], 1, 2 * 8 * 60, 2_000_000, 4096, 0.002, 50_000),
-    Sizes(2048, 256, _FILTERS[:6], 1, 60 * GPU_IN_CORES, 5_000_000, 8192, 0.001, 200_000),
+    Sizes(_model(1024, 256, 5), 2 * 8 * 60, 2_000_000, 4096, 0.002, 50_000),
+    Sizes(_model(2048, 256, 6), 60 * GPU_IN_CORES, 5_000_000, 8192, 0.001, 200_000),
     ORIGINAL,
 )
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """Chosen settings, and the reasons for them.
 
     model (BiLMConfig): The sizes.
@@ -138,7 +136,7 @@ def parse_budget(text: str) -> Budget:
     RAISES (ValueError): The text is not a budget.
     """
     words = " ".join(text.lower().split())
-    if _PAPER.fullmatch(words):
+    if words in ("paper", "the paper"):
         return Budget()
     found = _BUDGET.fullmatch(words)
     if found is None:
@@ -199,14 +197,18 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
         eval_frequency=_rounded(n_steps / EVALUATIONS),
     )
     reasons = [
-        f"lstm_dim {sizes.lstm_dim}, projection_dim {sizes.projection_dim}: the largest sizes "
-        f"for this time and this text.",
+        f"lstm_dim {sizes.model.lstm_dim}, projection_dim {sizes.model.projection_dim}: the "
+        f"largest sizes for this time and this text.",
         f"eval_frequency: about {EVALUATIONS} evaluations, at {'an estimated ' * (speed is None)}"
         f"{_rounded(per_second):,} tokens/s{' (measured in ten steps)' * (speed is not None)}.",
         f"In this time, the run can read the text {epochs:,.1f} times"
         + (f". max_epochs stops it after {MAX_EPOCHS} times." if is_limited else "."),
     ]
-    return Choice(_model(sizes), _vocabulary(sizes, n_tokens), training, reasons)
+    vocabulary = VocabularySettings(
+        min_count=1 if n_tokens < FEW_TOKENS else 2 if n_tokens < 100_000_000 else 3,
+        max_size=max(SMALL.max_size, min(sizes.max_size, n_tokens // 100)),
+    )
+    return Choice(sizes.model, vocabulary, training, reasons)
 
 
 def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
@@ -214,21 +216,6 @@ def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
     # Without the factor, rounding could make 24 hours less than a day.
     work = budget.work * (1 + 1e-9)
     return [sizes for sizes in LADDER if work >= sizes.work and n_tokens >= sizes.n_tokens][-1]
-
-
-def _model(sizes: Sizes) -> BiLMConfig:
-    return BiLMConfig(
-        lstm_dim=sizes.lstm_dim,
-        projection_dim=sizes.projection_dim,
-        filters=sizes.filters,
-        n_highway=sizes.n_highway,
-    )
-
-
-def _vocabulary(sizes: Sizes, n_tokens: int) -> VocabularySettings:
-    min_count = 1 if n_tokens < FEW_TOKENS else 2 if n_tokens < 100_000_000 else 3
-    max_size = max(SMALL.max_size, min(sizes.max_size, n_tokens // 100))
-    return VocabularySettings(min_count=min_count, max_size=max_size)
 
 
 def _paper() -> Choice:
@@ -252,7 +239,7 @@ def _paper() -> Choice:
         "for large machines. batch_size is the sum over all processes: the paper used 3 times 128.",
     ]
     vocabulary = VocabularySettings(min_count=3, max_size=ORIGINAL.max_size)
-    return Choice(_model(ORIGINAL), vocabulary, training, reasons)
+    return Choice(ORIGINAL.model, vocabulary, training, reasons)
 
 
 def _rounded(value: float) -> int:

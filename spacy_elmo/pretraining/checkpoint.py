@@ -62,15 +62,13 @@ def save_checkpoint(
     if not trainer.processes.is_first:
         return None
     sweep(folder)
-    vocabularies = trainer.model.bilm.indexer.vocabularies._asdict()
+    vocabularies = trainer.model.bilm.indexer.vocabularies._asdict().items()
     content = {
         "version": VERSION,
         "config": comparable(trainer.config),
         "sizes": trainer.model.bilm.config.to_dict(),
         "words": trainer.model.vocabulary.words,
-        "vocabularies": {
-            name: list(v.strings) for name, v in vocabularies.items() if v is not None
-        },
+        "vocabularies": {name: list(v.strings) for name, v in vocabularies if v is not None},
         "corpus": corpus,
         "init": init,
         "provenance": inherited(trainer.model.bilm.provenance),
@@ -219,6 +217,5 @@ def comparable(config: PretrainingConfig) -> dict[str, Any]:
             if section != "training" or name not in FREE:
                 values[f"{section}.{name}"] = value
     if config.pretraining.init is None:
-        sizes = config.bilm.to_dict()
-        values.update({f"model.{name}": value for name, value in sizes.items()})
+        values |= {f"model.{name}": value for name, value in config.bilm.to_dict().items()}
     return values

@@ -122,8 +122,7 @@ class TrainingSettings(_Section):
 
     @model_validator(mode="after")
     def _has_an_end(self) -> "TrainingSettings":
-        limits = (self.max_epochs, self.max_steps, self.max_tokens, self.max_minutes)
-        if not any(limits):
+        if not (self.max_epochs or self.max_steps or self.max_tokens or self.max_minutes):
             raise ValueError(
                 "max_epochs, max_steps, max_tokens and max_minutes are all 0. Set one of them"
             )

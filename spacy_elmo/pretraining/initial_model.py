@@ -16,7 +16,7 @@ from ..text.corpus import Corpus
 from ..weights import read_weights
 from ..weights.formats import read_bundle
 from ..weights.vocabulary_files import VOCABULARY_FILE
-from .config import PretrainingConfig
+from .config import PretrainingConfig, TrainingSettings
 
 
 def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageModel, int]:
@@ -44,14 +44,10 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     bundle = read_bundle(init)
     # Training changes the vectors, so the alignment would not fit them.
     bilm = bundle.bilm.replace(alignment=None).thaw().train()
-    known = None
-    if bundle.prediction is not None:
-        known = bundle.prediction[0].thaw(), bundle.prediction[1]
+    known = bundle.prediction and (bundle.prediction[0].thaw(), bundle.prediction[1])
     _check_trainable(init, bilm.config)
     if known is not None and settings.vocabulary == "keep":
-        _check_kind(init, known[0], config.training.softmax)
-        if config.training.share_embedding_softmax:
-            _check_shared(init, bilm, known[0])
+        _check_kept(init, bilm, known[0], config.training)
         return LanguageModel(bilm, *known), 0
     if bundle.missing == VOCABULARY_FILE:
         msg.warn(f"{init} has a softmax, but no {VOCABULARY_FILE}: a new softmax replaces it")
@@ -63,7 +59,11 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
 
 
 def checksum_of(init: Optional[str]) -> Optional[str]:
-    """Return the checksum of the model `init`; None without `init`, or if it cannot be read."""
+    """Return the checksum of an initial model.
+
+    init (Optional[str]): Path, URL or name of the model; None if the run starts without one.
+    RETURNS (Optional[str]): The checksum; None if there is no model, or it cannot be read.
+    """
     try:
         return None if init is None else read_weights(init).checksum()
     except (ValueError, OSError):
@@ -91,12 +91,19 @@ def share_table(model: LanguageModel) -> None:
     encoder.words.weight = softmax.weight
 
 
-def _check_shared(init: str, bilm: BiLM, softmax: Softmax) -> None:
-    """Check that a model's word vectors equal its softmax weights, so that one table can be both.
+def _check_kept(init: str, bilm: BiLM, softmax: Softmax, settings: TrainingSettings) -> None:
+    """Check that the settings allow to continue with the softmax of the initial model.
 
-    RAISES (ValueError): The tables differ.
+    RAISES (ValueError): The softmax is of another kind, or its weights differ from the word vectors
+        although both should share one table.
     """
-    words = bilm.encoder.words
+    if isinstance(softmax, AdaptiveSoftmax) != (settings.softmax == "adaptive"):
+        found = "no adaptive softmax" if settings.softmax == "adaptive" else "an adaptive softmax"
+        raise ValueError(
+            f"{init} has {found}, but [training] softmax is '{settings.softmax}'. Change it, or "
+            f'set [pretraining] vocabulary = "new" for a new softmax.'
+        )
+    words = bilm.encoder.words if settings.share_embedding_softmax else None
     if words is None or not isinstance(softmax, LanguageModelSoftmax):
         return
     if not torch.equal(words.weight, softmax.weight):
@@ -113,8 +120,7 @@ def _check_readable(sizes: BiLMConfig) -> None:
 
     RAISES (ValueError): The model reads code points, or both characters and words.
     """
-    reads_one = not (sizes.n_words and sizes.n_characters)
-    if sizes.token_encoder != "bilm-tf" or not reads_one:
+    if sizes.token_encoder != "bilm-tf" or (sizes.n_words and sizes.n_characters):
         raise ValueError(
             f"[model]: a new model reads characters as UTF-8 bytes, or words; this has "
             f"token_encoder = '{sizes.token_encoder}', n_characters = {sizes.n_characters}, "
@@ -144,15 +150,6 @@ def _new_vocabulary(config: PretrainingConfig, train: Corpus) -> Vocabulary:
 def _new_softmax(config: PretrainingConfig, bilm: BiLM, vocabulary: Vocabulary) -> Softmax:
     kind, width = config.training.softmax, bilm.config.projection_dim
     return make_softmax(kind, n_words=len(vocabulary), width=width)
-
-
-def _check_kind(init: str, softmax: Softmax, kind: str) -> None:
-    if isinstance(softmax, AdaptiveSoftmax) != (kind == "adaptive"):
-        found = "an adaptive softmax" if kind != "adaptive" else "no adaptive softmax"
-        raise ValueError(
-            f"{init} has {found}, but [training] softmax is '{kind}'. Change it, or set "
-            f'[pretraining] vocabulary = "new" for a new softmax.'
-        )
 
 
 @torch.no_grad()

@@ -75,9 +75,7 @@ def logged_pipeline(config: "PretrainingConfig") -> Language:
 
 
 def step_info(
-    report: dict[str, Any],
-    checkpoints: Sequence[tuple[float, int]] = (),
-    output_path: Optional[str] = None,
+    report: Info, checkpoints: Sequence[tuple[float, int]] = (), output_path: Optional[str] = None
 ) -> Info:
     """Make the dict that loggers get after an evaluation, in the format of `spacy.training.loop`.
 

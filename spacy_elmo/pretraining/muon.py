@@ -34,17 +34,18 @@ class Muon(torch.optim.Optimizer):
 
         M = 0.95 M + 0.05 G,    W = (1 - rate * decay) W - rate * sqrt(rows / columns) * NS(N)
 
-    with N = 0.05 G + 0.95 M. NS(N) is the result of five Newton-Schulz steps, which is close to the
-    nearest matrix with orthonormal rows or columns. A weight can contain several matrices, one
-    below the other, such as the four gates of an LSTM. Matrices of the same shape form a batch.
+    with N = 0.05 G + 0.95 M. NS(N) is the result of five Newton-Schulz steps. It is close to the
+    matrix with orthonormal rows or columns that is nearest to N. A weight can contain several
+    matrices, one below the other, such as the four gates of an LSTM. Matrices of the same shape
+    form a batch.
 
     groups (List[dict]): Dicts with `params`, a list of two-dimensional weights, and `n_blocks`, the
         number of matrices in each weight.
-    lr (float): The learning rate.
-    weight_decay (float): Factor `decay` in the formula. Decay limits the size of the weights, so
-        that updates at a constant rate stay large in relation to them.
+    lr (float): The learning rate, `rate` in the formula.
+    weight_decay (float): The factor `decay` in the formula. Without decay the weights grow, so that
+        updates at a constant rate change them less and less.
     product_dtype (Optional[torch.dtype]): Dtype of the products in the Newton-Schulz steps.
-        Default: the dtype of the weights, which momentum and updates always have.
+        Default: the dtype of the weights. Momentum and updates always have this dtype.
     """
 
     def __init__(

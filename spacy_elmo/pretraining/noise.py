@@ -73,14 +73,12 @@ def misspell(word: str, letters: str, rng: np.random.Generator) -> str:
     """
     at = int(rng.integers(len(word)))
     other = letters[int(rng.integers(len(letters)))]
-    edit = int(rng.integers(5))
-    if edit == 0:
-        return word[:at] + word[at + 1 :]
-    if edit == 1:
-        return word[:at] + word[at] + word[at:]
-    if edit == 2:
-        return word[:at] + other + word[at + 1 :]
-    if edit == 3:
-        return word[:at] + other + word[at:]
-    at = min(at, len(word) - 2)
-    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    left = min(at, len(word) - 2)
+    edits = (
+        word[:at] + word[at + 1 :],
+        word[: at + 1] + word[at:],
+        word[:at] + other + word[at + 1 :],
+        word[:at] + other + word[at:],
+        word[:left] + word[left + 1] + word[left] + word[left + 2 :],
+    )
+    return edits[int(rng.integers(len(edits)))]

@@ -16,7 +16,7 @@ class Optimizers:
     """Optimizers of the biLM and of the softmax.
 
     A step updates only the rows of the softmax that have a gradient. With Adagrad (Duchi et al.
-    2011), the result is the same as with all rows. With Adam (Kingma & Ba 2015) it is an
+    2011), the result is the same as with all rows. With Adam (Kingma & Ba 2015), it is an
     approximation: the moments of the other rows stay the same. With `optimizer = "muon"`, Muon
     trains the biLM's matrices, with its own learning rate, and Adam trains all other weights.
 
@@ -40,11 +40,11 @@ class Optimizers:
         taken = {id(weight) for group in matrices for weight in group["params"]}
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
         self.of_bilm = _make(settings, rest, rows=False)
-        rows = not isinstance(model.softmax, AdaptiveSoftmax)
         known = {id(weight) for weight in self.bilm_weights}
-        own = [weight for weight in model.softmax.parameters() if id(weight) not in known]
-        self.is_shared = len(own) < len(list(model.softmax.parameters()))
-        self.of_softmax = _make(settings, own, rows=rows)
+        weights = list(model.softmax.parameters())
+        own = [weight for weight in weights if id(weight) not in known]
+        self.is_shared = len(own) < len(weights)
+        self.of_softmax = _make(settings, own, rows=not isinstance(model.softmax, AdaptiveSoftmax))
         self.by_name = {"bilm": self.of_bilm, "softmax": self.of_softmax}
         if matrices:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
@@ -70,7 +70,7 @@ class Optimizers:
         return [weight.grad for weight in weights if weight.grad is not None]
 
     def clip(self, rows: Optional[SoftmaxRows]) -> Tensor:
-        """Scale down all gradients if the norm of all of them together is above `grad_clip`.
+        """Scale down all gradients if their common norm is above `grad_clip`.
 
         If the biLM and the softmax share a table, this first adds the gradients of the softmax rows
         to the gradient of the table.
@@ -96,16 +96,10 @@ class Optimizers:
             an adaptive softmax.
         """
         if rows is not None:
-            parts = {"weight": rows.weight, "bias": rows.bias}
-            if self.is_shared:
-                del parts["weight"]
-            for name, part in parts.items():
-                weight = getattr(self.softmax, name)
-                assert part.grad is not None
-                index = rows.words.unsqueeze(0)
-                weight.grad = torch.sparse_coo_tensor(
-                    index, part.grad, weight.shape, is_coalesced=True
-                )
+            index = rows.words.unsqueeze(0)
+            for name in ("bias",) if self.is_shared else ("weight", "bias"):
+                weight, grad = getattr(self.softmax, name), getattr(rows, name).grad
+                weight.grad = torch.sparse_coo_tensor(index, grad, weight.shape, is_coalesced=True)
         muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
@@ -140,8 +134,8 @@ def learn_rate_factor(
     settings (TrainingSettings): The settings.
     step (int): Number of finished steps.
     fraction_done (float): Finished part of the run, 0 to 1.
-    softmax_warmup (int): Number of first steps, which train only the softmax. After these steps,
-        the warm-up starts again.
+    softmax_warmup (int): Number of steps at the start of the run that train only the softmax. After
+        these steps, the warm-up starts again.
     RETURNS (float): The factor, 0 to 1.
     """
     since = step if step < softmax_warmup else step - softmax_warmup
@@ -159,14 +153,12 @@ def learn_rate_factor(
 def _make(
     settings: TrainingSettings, weights: list[torch.nn.Parameter], *, rows: bool
 ) -> torch.optim.Optimizer:
+    rate = settings.learn_rate
     if settings.optimizer == "adagrad":
         fused = None if rows or weights[0].is_cuda else True  # on CPUs, for dense gradients
-        return torch.optim.Adagrad(
-            weights, lr=settings.learn_rate, initial_accumulator_value=1.0, fused=fused
-        )
+        return torch.optim.Adagrad(weights, lr=rate, initial_accumulator_value=1.0, fused=fused)
     if rows:
-        return torch.optim.SparseAdam(weights, lr=settings.learn_rate)
+        return torch.optim.SparseAdam(weights, lr=rate)
     if settings.optimizer == "adamw":
-        decay = settings.weight_decay
-        return torch.optim.AdamW(weights, lr=settings.learn_rate, weight_decay=decay, fused=True)
-    return torch.optim.Adam(weights, lr=settings.learn_rate, fused=True)
+        return torch.optim.AdamW(weights, lr=rate, weight_decay=settings.weight_decay, fused=True)
+    return torch.optim.Adam(weights, lr=rate, fused=True)

@@ -1,7 +1,7 @@
 """Output of a pretraining run: progress bar, messages, metrics, checkpoints and models.
 
 If a file cannot be written during the run, for example because the disk is full, the run continues
-with a warning, and `Reporter.end` tries again. Only there this is an error.
+with a warning, and `Reporter.end` tries again. If this fails, too, it raises an error.
 """
 
 import math
@@ -43,18 +43,10 @@ class Reporter:
     """
 
     def __init__(
-        self,
-        trainer: Trainer,
-        output: Path,
-        *,
-        corpus: str,
-        init: Optional[str],
-        is_resumed: bool,
+        self, trainer: Trainer, output: Path, *, corpus: str, init: Optional[str], is_resumed: bool
     ):
         self.trainer = trainer
-        self.output = output
-        self.corpus = corpus
-        self.init = init
+        self.output, self.corpus, self.init = output, corpus, init
         self.last_report: dict[str, Any] = {}
         self.unsaved: set[str] = set()
         self.saved = trainer.progress.elapsed
@@ -74,12 +66,9 @@ class Reporter:
             )
         if is_resumed:
             self.msg.info(f"Resuming from step {trainer.progress.step:,}")
-        self.bar = progress_bar(
-            1.0,
-            initial=trainer.fraction_done,
-            bar_format="{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}",
-            disable=not first,
-        )
+        form = "{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}"
+        done = trainer.fraction_done
+        self.bar = progress_bar(1.0, initial=done, bar_format=form, disable=not first)
 
     def __enter__(self) -> "Reporter":
         return self
@@ -87,19 +76,17 @@ class Reporter:
     def __exit__(self, kind: Optional[type[BaseException]], *_: Any) -> None:
         self.bar.close()
         self.finalize()
-        trainer = self.trainer
-        if kind is FloatingPointError and trainer.processes.is_first:
+        if kind is FloatingPointError and self.trainer.processes.is_first:
             # The weights of this checkpoint may be finite, but the run would diverge again with
             # any learning rate.
-            set_aside(self.output / "checkpoints", trainer.progress.step)
+            set_aside(self.output / "checkpoints", self.trainer.progress.step)
 
     def on_step(self, trainer: Trainer) -> None:
         """Update the progress bar. Write a checkpoint every `checkpoint_minutes`."""
         self.has_begun = True
         progress = trainer.progress
-        self.bar.set_postfix_str(
-            f"step {progress.step:,}, {progress.tokens_per_second:,.0f} tokens/s", refresh=False
-        )
+        shown = f"step {progress.step:,}, {progress.tokens_per_second:,.0f} tokens/s"
+        self.bar.set_postfix_str(shown, refresh=False)
         self.bar.update(trainer.fraction_done - self.bar.n)
         if not self._is_evaluated(progress.step):
             self._log(None)
@@ -198,17 +185,13 @@ class Reporter:
         save_checkpoint(trainer, folder, corpus=self.corpus, init=self.init, keep=keep)
 
     def _save_model(self, name: str) -> None:
-        config = self.trainer.config
+        config, texts = self.trainer.config, self.trainer.config.corpus
+        names = {"train": _names(texts.train), "dev": _names(texts.dev)}
         provenance = {
             **inherited(self.trainer.model.bilm.provenance),
             **self.last_report,
             "version": __version__,
-            "corpus": {
-                **config.corpus.model_dump(),
-                "train": _names(config.corpus.train),
-                "dev": _names(config.corpus.dev),
-                "sha256": self.corpus,
-            },
+            "corpus": {**texts.model_dump(), **names, "sha256": self.corpus},
             "training": config.training.model_dump(),
             "init": config.pretraining.init,
             "seed": config.seed,
@@ -253,13 +236,12 @@ class Reporter:
     def _say_sizes(self) -> None:
         trainer, batches = self.trainer, self.trainer.batches
         n_weights = sum(weight.numel() for weight in trainer.model.bilm.parameters())
-        low = trainer.product_dtype is not None
         self.msg.info(
             f"{trainer.train_corpus.n_words:,} tokens, {len(trainer.train_corpus.types):,} types, "
             f"{len(trainer.model.vocabulary):,} words in the softmax; biLM of {n_weights:,} "
             f"weights; {batches.batch_size} streams x {batches.unroll_steps} steps, "
             f"{batches.steps_per_epoch:,} steps an epoch; products in "
-            f"{'bfloat16' if low else 'float32'}"
+            f"{'float32' if trainer.product_dtype is None else 'bfloat16'}"
         )
         if trainer.processes.size == 1 and _is_busy():
             self.msg.warn(
@@ -269,7 +251,7 @@ class Reporter:
 
 
 def is_metrics(path: Path) -> bool:
-    """Return whether a file contains metrics of a run. Its last line may be incomplete."""
+    """Return whether a file contains only metrics of a run. The last line may be incomplete."""
     if not path.is_file():
         return False
     lines = path.read_text("utf8", "replace").splitlines()

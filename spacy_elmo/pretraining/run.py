@@ -32,7 +32,6 @@ SMALL = 20_000_000  # Bytes. For less text, starting several processes takes lon
 SPEED_STEPS = 10
 # glibc's malloc.h
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
-_MOST = 2**31 - 1
 
 
 def pretrain(
@@ -59,7 +58,10 @@ def pretrain(
     output = user_path(output)
     processes = Processes.join()
     try:
-        if _is_restarted(processes):
+        # After a failure, `torchrun` restarts all processes. Only the machine with the failure
+        # counts restarts, so the processes exchange the count.
+        restarts = float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
+        if sum(processes.sum([restarts])) > 0:
             resume, overwrite = True, False
         with processes.together(), ExitStack() as alone:
             if processes.is_first:
@@ -82,7 +84,13 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
     if content is not None:
         check_same_run(content, config, checksum)
         model = restored_model(content)
-        init = _check_init(config.pretraining.init, init, content.get("init"))
+        first = content.get("init")  # None in early checkpoints.
+        if None not in (init, first) and init != first:
+            msg.warn(
+                f"{config.pretraining.init} has changed since this run started from it. The run "
+                f"continues from the earlier one; overwrite the run to start from the new one"
+            )
+        init = first or init
     keep_freed_memory()
     trainer = Trainer(config, train, dev, model=model, processes=processes)
     if content is not None:
@@ -92,36 +100,11 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
             f"the processes do not see the same text or checkpoints. Put {output} on storage "
             f"that all machines share."
         )
-    resumed = model is not None
+    resumed = content is not None
     with Reporter(trainer, output, corpus=checksum, init=init, is_resumed=resumed) as reporter:
         trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
         reporter.end()
     return not trainer.stopped
-
-
-def _check_init(name: Optional[str], now: Optional[str], then: Optional[str]) -> Optional[str]:
-    """Return the checksum of a resumed run's initial model. Warn if that model has changed.
-
-    name (Optional[str]): Name or path of the initial model.
-    now (Optional[str]): Checksum of that model now; None if it cannot be read.
-    then (Optional[str]): Checksum in the checkpoint; None if it has none.
-    RETURNS (Optional[str]): `then`, if there is one, or else `now`.
-    """
-    if None not in (now, then) and now != then:
-        msg.warn(
-            f"{name} has changed since this run started from it. The run continues from the "
-            f"earlier one; overwrite the run to start from the new one"
-        )
-    return then or now
-
-
-def _is_restarted(processes: Processes) -> bool:
-    """Return whether `torchrun` has restarted the processes after a failure.
-
-    All processes get the same answer. Only the machine with the failure counts restarts, so the
-    processes exchange the count.
-    """
-    return sum(processes.sum([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))])) > 0
 
 
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
@@ -211,7 +194,7 @@ def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
 
 
 def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:
-    """Warn of settings that `corpus` was given and that the config does not have."""
+    """Warn if a corpus was prepared with a setting that is neither the config's nor the default."""
     prepared = manifest_of(folder)["settings"]
     defaults = VocabularySettings().model_dump()
     for name, wanted in config.vocabulary.model_dump().items():
@@ -226,7 +209,7 @@ def keep_freed_memory() -> bool:
     """Set glibc to keep freed memory in the process, so that training steps can use it again.
 
     By default, glibc returns large blocks to the system. Every training step then requests them
-    again, page by page, which took up to 10 % of the time. The memory's peak stays the same.
+    again, page by page, which took up to 10 % of the time. Peak memory stays the same.
 
     RETURNS (bool): Whether it worked; False without glibc.
     """
@@ -234,7 +217,7 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _MOST))
+    return bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
 
 
 def is_this_machine(budget: Budget) -> bool:
@@ -272,8 +255,7 @@ def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
     inputs = [given] if isinstance(given, str) else given
     if is_prepared(inputs[0]):
         return open_corpus(inputs[0])
-    files = find_files(inputs)
-    sentences = read_sentences(files, format=config.corpus.format, lang=config.lang)
+    sentences = read_sentences(find_files(inputs), format=config.corpus.format, lang=config.lang)
     return read_corpus(_first(sentences, n_tokens), ", ".join(inputs))
 
 

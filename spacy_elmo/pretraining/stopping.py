@@ -26,10 +26,10 @@ LOWERED = ("learn_rate", "muon_learn_rate", "grad_clip")
 def stop_signals() -> Iterator[list[int]]:
     """Context manager: catch the first SIGINT, SIGTERM or SIGHUP, so that the run can stop itself.
 
-    A second signal has its usual effect. If this is not the main thread, no signal is caught. Under
+    A second signal has its usual effect. Outside the main thread, no signal is caught. Under
     `nohup`, SIGHUP is still ignored.
 
-    YIELDS (List[int]): A list that is empty until a signal comes. Then it contains its number.
+    YIELDS (List[int]): An empty list. When a signal comes, its number is added to the list.
     """
     received: list[int] = []
     with ExitStack() as restored:
@@ -37,10 +37,8 @@ def stop_signals() -> Iterator[list[int]]:
         def receive(number: int, frame: Any) -> None:
             received.append(number)
             restored.close()
-            print(
-                "\nStopping after this step. To stop immediately, press Ctrl-C again",
-                file=sys.stderr,
-            )
+            message = "\nStopping after this step. To stop immediately, press Ctrl-C again"
+            print(message, file=sys.stderr)
 
         numbers = [signal.SIGINT, signal.SIGTERM]
         hang_up = getattr(signal, "SIGHUP", None)  # Windows has no SIGHUP.
@@ -98,7 +96,7 @@ def diverged(what: str, step: int, settings: TrainingSettings) -> FloatingPointE
 
 
 def seconds_waited() -> float:
-    """Return how long this thread was ready to run, but waited because no processor was free.
+    """Return how long this thread was ready to run, but waited for a free processor.
 
     RETURNS (float): Seconds of waiting since the thread began. 0 on systems other than Linux, where
         this is not known.

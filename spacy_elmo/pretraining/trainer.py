@@ -81,7 +81,7 @@ class Trainer:
     train (Corpus): The text to train on.
     dev (Corpus): Held-out text.
     model (Optional[LanguageModel]): The model; default: the initial model of the settings.
-    processes (Optional[Processes]): This process and the others.
+    processes (Optional[Processes]): The processes of the run. Default: only this process.
     RAISES (ValueError): `batch_size` cannot be divided by the number of processes and parts.
     """
 
@@ -130,7 +130,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Finished part of the run for each limit, by its name. 1 means that it is reached."""
+        """Finished part of the run by each limit. 1 means that the limit is reached."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
@@ -152,7 +152,7 @@ class Trainer:
 
     @property
     def is_over(self) -> bool:
-        """True if a limit is reached, or `patience` evaluations brought no better perplexity."""
+        """True if a limit is reached, or perplexity did not improve in `patience` evaluations."""
         patience = self.settings.patience
         return self.fraction_done >= 1.0 or bool(patience and self.progress.worse >= patience)
 
@@ -298,7 +298,7 @@ class Trainer:
     def load_state_dict(self, states: dict[str, Any]) -> None:
         """Continue from the states of another trainer with the same settings and text.
 
-        states (dict): The result of `state_dict`, also with another number of processes.
+        states (dict): The result of `state_dict`. The number of processes may differ.
         RAISES (ValueError): The number of streams differs. This can happen with short texts.
         """
         if states["batch_size"] != self.batches.batch_size:
@@ -310,10 +310,8 @@ class Trainer:
         self.model.bilm.load_state_dict(states["bilm"])
         self.model.softmax.load_state_dict(states["softmax"])
         self.optimizers.load_state_dict(states["optimizers"])
-        hidden, cell = (
-            states[name][:, :, self._rows].to(self.processes.device) for name in ("hidden", "cell")
-        )
-        self.state = BiLMState(hidden, cell)
+        parts = (states[name][:, :, self._rows] for name in ("hidden", "cell"))
+        self.state = BiLMState(*(part.to(self.processes.device) for part in parts))
         self.progress = RunProgress(**states["progress"])
         # Early versions did not write the sum of the norms.
         unknown = torch.tensor(math.nan if self.progress.losses else 0.0)
