@@ -161,7 +161,11 @@ class _Run(NamedTuple):
     def write_shards(
         self, sources: Sequence[InputPiece], folder: Folder, n_shards: int, worker: Optional[str]
     ) -> tuple[EntryCounts, bool]:
-        """Make this call's missing shards. Return their counts, and whether they are all shards."""
+        """Make the missing shards of this worker.
+
+        RETURNS (Tuple[EntryCounts, bool]): The counts of the made shards, and whether this call
+            made all shards of the output.
+        """
         job = self.job
         settings = {
             **job.embedder.describe(),

@@ -1,4 +1,4 @@
-"""Files of a softmax and its vocabulary. They are separate, because few users need them."""
+"""Files of a softmax and its vocabulary, which few users need: they are not in the weights file."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -134,8 +134,9 @@ class BiDAFSelfAttention(nn.Module):
 
         first (Sequence[Tensor]): Vectors of the questions. *Shape:* `(n_tokens, nI)` each
         second (Sequence[Tensor]): Vectors of the contexts. *Shape:* `(n_tokens, nI)` each
-        beside (Sequence[Tensor]): Vectors for the output of the first biGRU: none, or an argument
-            for the questions and one for the contexts. *Shape:* `(n_tokens, nE)` each
+        beside (Sequence[Tensor]): Vectors to append to the output of the first biGRU: no
+            argument, or two (vectors of the questions, vectors of the contexts).
+            *Shape:* `(n_tokens, nE)` each
         RETURNS (List[Tensor]): The logits of each context. *Shape:* `(n_tokens, 2)` each
         """
         texts = [pad(text) for text in (first, second)]
