@@ -43,8 +43,9 @@ def find_substitutes(
     sentence (Sequence[str]): The tokens of the sentence.
     position (int): Position of the token to replace, from 0.
     n (int): Maximum number of words.
-    RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The words, most likely first; and the
-        same values for the token itself, or None if it is not in the vocabulary.
+    RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The substitutes, most
+        likely first; and a Substitute for the token itself, or None if the token is not in the
+        vocabulary.
     """
     each = model.softmax.log_probabilities(_contexts(model, sentence, position))
     each, words = each[:, len(SPECIAL) :], model.vocabulary.words[len(SPECIAL) :]

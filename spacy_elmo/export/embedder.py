@@ -157,7 +157,7 @@ class _Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusEmbedder:
-    """Embedder that adds vectors to entries and to the rows of Arrow tables.
+    """Embedder of a corpus: gives vectors to entries (texts or Docs) and to rows of Arrow tables.
 
     It can be pickled for other processes: the pickle contains only the arguments. The model is
     loaded at the first call.

@@ -58,7 +58,7 @@ def find_vocabulary(weights: File) -> Optional[File]:
 def vocabulary_of(
     name: str, n_words: int, path: File, vocabulary: Optional[File]
 ) -> InputVocabulary:
-    """Read the words that belong to the rows of a dataset.
+    """Read the words that belong to the rows of a dataset in an HDF5 file.
 
     name (str): Name of the dataset.
     n_words (int): Number of its rows.

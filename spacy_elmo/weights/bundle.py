@@ -38,7 +38,7 @@ class ModelBundle:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Description of how the model was made. It is stored in `bilm`, and JSON can store it."""
+        """Description of how the model was made: a dict of JSON values, in `bilm.provenance`."""
         return self.bilm.provenance
 
     def add_provenance(self, provenance: Any, source: object) -> None:
