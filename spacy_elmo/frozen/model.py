@@ -352,11 +352,12 @@ class FrozenBiLM:
 def not_finite(provenance: Mapping[str, Any]) -> ValueError:
     """Make the error for layers with NaN or infinity.
 
-    provenance (Mapping[str, Any]): Provenance of the model. The message names its `source`.
+    provenance (Mapping[str, Any]): Provenance of the model. The message names its `source`, if any.
     RETURNS (ValueError): The error for the caller to raise.
     """
+    name = f" '{provenance['source']}'" if provenance.get("source") else ""
     return ValueError(
-        f"the language model '{provenance.get('source', '')}' gives vectors that are not finite: "
+        f"the language model{name} gives vectors that are not finite: "
         f"its weights are too large, or its training diverged. Use other weights, or train again "
         f"with a lower learn_rate."
     )

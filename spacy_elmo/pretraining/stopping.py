@@ -37,8 +37,10 @@ def stop_signals() -> Iterator[list[int]]:
         def receive(number: int, frame: Any) -> None:
             received.append(number)
             restored.close()
-            message = "\nStopping after this step. To stop immediately, press Ctrl-C again"
-            print(message, file=sys.stderr)
+            print(
+                "\nStopping after this step. To stop immediately, press Ctrl-C again",
+                file=sys.stderr,
+            )
 
         numbers = [signal.SIGINT, signal.SIGTERM]
         hang_up = getattr(signal, "SIGHUP", None)  # Windows has no SIGHUP.

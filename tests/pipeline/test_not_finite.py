@@ -137,6 +137,8 @@ def test_weights_too_large(make_nlp, too_large, precision):
     bilm = read_weights(too_large).replace(precision=precision)
     with pytest.raises(ValueError, match=r"'weights.hdf5' gives vectors that are not finite"):
         bilm.embed([["a", "bc"], []])
+    with pytest.raises(ValueError, match=r"the language model gives vectors that are not finite"):
+        bilm.replace(provenance={}).embed([["a"]])
     nlp = make_nlp(weights=str(too_large), precision=precision)
     with pytest.raises(ValueError, match="vectors that are not finite"):
         nlp("a bc")
