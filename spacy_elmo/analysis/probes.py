@@ -111,9 +111,15 @@ def probe(
     with progress_bar(None, "probes", in_logs=False, iterable=rows) as bar:
         found = list(bar)
     labels = set(known.labels)
-    counts = {"n_labels": len(labels), "n_train": len(known), "n_test": len(asked)}
-    counts["n_unseen"] = sum(label not in labels for label in asked.labels)
-    return ProbeReport(task, **counts, embedding_seconds=embedding_seconds, rows=found)
+    return ProbeReport(
+        task=task,
+        n_labels=len(labels),
+        n_train=len(known),
+        n_test=len(asked),
+        n_unseen=sum(label not in labels for label in asked.labels),
+        embedding_seconds=embedding_seconds,
+        rows=found,
+    )
 
 
 def probe_labels(train: Sample, test: Sample, inputs: Strings) -> Iterator[Row]:
@@ -136,8 +142,7 @@ def probe_labels(train: Sample, test: Sample, inputs: Strings) -> Iterator[Row]:
         yield Row("most frequent label of the word", "", _label_scores(predicted, test), 0.0)
     for name in inputs:
         start = time.perf_counter()
-        known, asked = train.select(name), test.select(name)
-        predicted, converged = fit_and_predict(known, train.labels, asked)
+        predicted, converged = fit_and_predict(train.select(name), train.labels, test.select(name))
         seconds = time.perf_counter() - start
         scores = _label_scores(predicted, test)
         yield Row("logistic regression", describe_input(name), scores, seconds, converged)

@@ -82,10 +82,15 @@ def disambiguate(
         answers = _nearest_senses(senses, means, words, layers, name, without)
         seconds = time.perf_counter() - start
         rows.append(Row("nearest sense", describe_input(name), _scores(answers, wanted), seconds))
-    sizes = {"n_labels": len(means), "n_test": len(words)}
-    sizes["n_train"] = sum(len(sentence.occurrences) for sentence in known)
-    sizes["n_unseen"] = sum(means.keys().isdisjoint(one.senses) for _, one in wanted)
-    return ProbeReport("wsd", **sizes, embedding_seconds=embedding_seconds, rows=rows)
+    return ProbeReport(
+        task="wsd",
+        n_labels=len(means),
+        n_train=sum(len(sentence.occurrences) for sentence in known),
+        n_test=len(words),
+        n_unseen=sum(means.keys().isdisjoint(one.senses) for _, one in wanted),
+        embedding_seconds=embedding_seconds,
+        rows=rows,
+    )
 
 
 def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:

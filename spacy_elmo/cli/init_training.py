@@ -63,8 +63,9 @@ def init_training_cli(
     config, idle = training_config(names, lang=lang, weights=weights)
     config["paths"].update(train=train and str(train), dev=dev and str(dev))
     reader = reader_of(names, [path for path in (train, dev) if path])
-    for split in ("train", "dev") if reader is not None else ():
-        config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
+    if reader is not None:
+        for split in ("train", "dev"):
+            config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
     if str(output) == "-":
         echo(config.to_str())
         return

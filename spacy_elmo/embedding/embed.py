@@ -95,7 +95,7 @@ def _computed(
         for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
             state: Any = "warm" if settings.initial_state == "warm" else None
-            if states:  # There are states only if they are carried.
+            if carry and states:
                 zeros = bilm.zero_state(1)
                 state = type(zeros).concatenate([states.get(i, zeros) for i, _ in batch])
             layers: Any

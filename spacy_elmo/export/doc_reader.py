@@ -77,9 +77,10 @@ class DocReader:
         RETURNS (TextEntry): The entry.
         """
         data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
-        selected = None if self.selector is None else self._select(doc, annotate=annotate)
         words = [token.text for token in doc]
-        return TextEntry(doc.text, words, self.segmenter(doc), data, selected)
+        segments = self.segmenter(doc)  # Before `_select`, which can set sentence boundaries.
+        selected = None if self.selector is None else self._select(doc, annotate=annotate)
+        return TextEntry(doc.text, words, segments, data, selected)
 
     def read(self, text: str) -> TextEntry:
         """Run the pipeline on a text, and convert the Doc to an entry."""

@@ -329,8 +329,10 @@ class CorpusEmbedder:
             return DEFAULT_LANG
         return lang
 
-    # All tables share this embedder and its cache of context-free vectors.
-    _for_tables = cached_property(_group_embedder)
+    @cached_property
+    def _for_tables(self) -> GroupEmbedder:
+        """Embedder of all tables, which share its cache of context-free vectors."""
+        return self._group_embedder()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, Optional, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+# Added to the bias of the forget gate when a model runs. Stored weights do not include it.
+FORGET_BIAS = 1.0
 PRECISIONS = ("float32", "bfloat16", "int8", "auto")
 
 # Number of AllenNLP's character ids: UTF-8 bytes, marks and a masked position.
@@ -315,10 +317,6 @@ def check_precision(precision: str) -> None:
     """
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
-
-
-# Added to the bias of the forget gate when a model runs. Stored weights do not include it.
-FORGET_BIAS = 1.0
 
 
 def swapped_gates(weight: Any) -> Any:

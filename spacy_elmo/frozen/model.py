@@ -151,11 +151,10 @@ class FrozenBiLM:
             `kernel`, the arguments of the class.
         RETURNS (FrozenBiLM): The new model.
         """
-        names = ("config", "vocabularies", "precision", "alignment", "provenance", "kernel")
+        names = ("config", "precision", "alignment", "provenance", "kernel")
         same = {name: getattr(self, name) for name in names}
-        other = FrozenBiLM(
-            **{**same, "weights": self._weights, "cache": self.cache.capacity, **changes}
-        )
+        settings = {**same, "cache": self.cache.capacity, **changes}
+        other = FrozenBiLM(vocabularies=self.vocabularies, weights=self._weights, **settings)
         if other.config is not self.config:
             return other
         if (other.precision, other.kernel) == (self.precision, self.kernel):

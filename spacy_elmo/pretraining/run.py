@@ -84,13 +84,13 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
     if content is not None:
         check_same_run(content, config, checksum)
         model = restored_model(content)
-        first = content.get("init")  # None in early checkpoints.
-        if None not in (init, first) and init != first:
+        recorded = content.get("init")  # None in early checkpoints.
+        if None not in (init, recorded) and init != recorded:
             msg.warn(
                 f"{config.pretraining.init} has changed since this run started from it. The run "
                 f"continues from the earlier one; overwrite the run to start from the new one"
             )
-        init = first or init
+        init = recorded or init
     keep_freed_memory()
     trainer = Trainer(config, train, dev, model=model, processes=processes)
     if content is not None:

@@ -55,8 +55,9 @@ class Reading:
             # The language does not change sentences. Always hash "en", as earlier versions did, so
             # that their parts are found.
             settings["lang"] = "en"
-        content = json.dumps(settings, sort_keys=True).encode() + data
-        return hashlib.sha256(content).hexdigest()
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        digest.update(data)
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def merge_parts(
 ) -> None:
     """Merge parts into the arrays of a corpus.
 
-    All types (distinct tokens) are in memory at the same time, but only one part.
+    All types (distinct tokens) are in memory at the same time, but only one part at a time.
 
     parts_folder (Path): Folder of the parts.
     parts (Sequence[Tuple[int, Summary]]): For each part, in order: the index of its input file, and

@@ -227,8 +227,15 @@ class _Run:
         self.output = output
         self.settings = settings
         self.unfinished = output / UNFINISHED
-        how = settings["format"] == "text", settings["lang"], settings["max_sentence"]
-        self.readings = [Reading(is_jsonl(file), *how) for file in files]
+        self.readings = [
+            Reading(
+                is_jsonl(file),
+                running_text=settings["format"] == "text",
+                lang=settings["lang"],
+                max_sentence=settings["max_sentence"],
+            )
+            for file in files
+        ]
         by_paragraph = [known.running_text and not known.jsonl for known in self.readings]
         self.reader = ChunkReader(files, chunk_size, by_paragraph)
         self.skipped = _Skipped(files, refuse=settings["on_error"] == "refuse")

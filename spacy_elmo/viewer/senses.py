@@ -150,8 +150,14 @@ def _coloring(
     name: str, kind: str, numbers: Ints1d, labels: list[str], typical: list, note: str
 ) -> Section:
     """Make a way to color the occurrences: by their numbers, which are indices of `labels`."""
-    texts = {"labels": labels, "typical": typical, "note": note}
-    return {"name": name, "kind": kind, "of": pack_numbers(numbers), **texts}
+    return {
+        "name": name,
+        "kind": kind,
+        "of": pack_numbers(numbers),
+        "labels": labels,
+        "typical": typical,
+        "note": note,
+    }
 
 
 def _facts(variance: Optional[float], drawn: Drawn) -> str:

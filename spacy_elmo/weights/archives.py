@@ -41,8 +41,8 @@ def opened_path(path: Path) -> Iterator[File]:
         _check_names(archive, path)
         folder = zipfile.Path(archive)
         # Ignore the folder and the hidden files that macOS adds.
-        names = [item.name for item in folder.iterdir() if not item.name.startswith(".")]
-        inside = [folder / name for name in names if name != "__MACOSX"]
+        found = [item for item in folder.iterdir() if not item.name.startswith(".")]
+        inside = [item for item in found if item.name != "__MACOSX"]
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 

@@ -132,6 +132,22 @@ def test_components_behind_elmo(make_nlp, folder):
     assert nothing.schema.equals(tables[1].schema)
 
 
+@pytest.mark.parametrize("settings", [{"only": "PER"}, {"pool": "sentence"}])
+def test_sentences_set_behind_elmo(make_nlp, folder, settings):
+    """What a selection sets in the Doc comes after `elmo`, so it does not change vectors."""
+    nlp = make_nlp()
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Maria"}])
+    nlp.add_pipe("sentencizer", config={"punct_chars": ["."]})
+    nlp.to_disk("pipeline")
+    text = "It rains ! Maria lends money . " * 40  # longer than a window
+    doc = nlp(text)
+    (row,) = Embedder("pipeline", **settings)(pa.table({"text": [text]})).to_pylist()
+    spans = list(zip(row["starts"], row["ends"], strict=True))
+    assert len(spans) == 40 if "only" in settings else len(spans) > 1
+    wanted = [doc.tensor[start:end].mean(axis=0) for start, end in spans]
+    np.testing.assert_allclose(row["vectors"], wanted, rtol=0, atol=1e-5)
+
+
 def test_labels_that_the_pipeline_does_not_set(make_nlp, folder, docs):
     """Are refused, and nothing is written. A component that does not say what it sets may set
     any, and so may Docs."""

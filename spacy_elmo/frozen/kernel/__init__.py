@@ -6,6 +6,7 @@ compare each compiled kernel with the reference.
 
 The default is the fastest kernel that was built and that the processor supports. Set
 `SPACY_ELMO_KERNEL` to `numpy`, `neon`, `avx2`, `avx512` or `amx` to use another kernel.
+`resolve_precision` chooses the number format for a kernel.
 """
 
 import logging

@@ -50,7 +50,8 @@ class DocRanker(DocHead):
         RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass, which takes the
             gradients for mention scores and pair scores.
         """
-        tokens = self.head.ops.asarray1i(np.concatenate([np.arange(*one[:2]) for one in segments]))
+        numbers = [np.arange(one.start, one.end) for one in segments]
+        tokens = self.head.ops.asarray1i(np.concatenate(numbers))
         ranking, backprop_head = self.head((self.vectors[doc][tokens], segments), self.is_train)
 
         def backprop(d_mention_scores: Floats1d, d_pair_scores: Floats2d) -> None:

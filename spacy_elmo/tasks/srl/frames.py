@@ -57,7 +57,11 @@ def write_frames(doc: Doc, frames: Frames) -> None:
     doc (Doc): The Doc.
     frames (Dict[int, List[Tuple[int, int, str]]]): The roles, as `read_frames` returns them.
     """
-    doc.spans[KEY] = [Span(doc, *role, span_id=i) for i, roles in frames.items() for role in roles]
+    doc.spans[KEY] = [
+        Span(doc, start, end, label=label, span_id=predicate)
+        for predicate, roles in frames.items()
+        for start, end, label in roles
+    ]
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
@@ -204,7 +208,12 @@ def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
 
 
 def _roles(frames: Frames) -> set[Role]:
-    return {(i, *role) for i, roles in frames.items() for role in roles if role[-1] not in LEFT_OUT}
+    return {
+        (predicate, start, end, label)
+        for predicate, roles in frames.items()
+        for start, end, label in roles
+        if label not in LEFT_OUT
+    }
 
 
 def _scores(name: str, score: PRFScore) -> dict[str, Any]:

@@ -57,9 +57,11 @@ def make_pair(
 
 def _tokens(nlp: Union[Language, Vocab], text: Union[str, Sequence[str]]) -> list[tuple[str, bool]]:
     """Return the words of a text, and whether a space follows each."""
-    if isinstance(text, str) and not isinstance(nlp, Vocab):
-        return [(token.text, bool(token.whitespace_)) for token in nlp.make_doc(text)]
-    return [(word, True) for word in (text.split() if isinstance(text, str) else text)]
+    if not isinstance(text, str):
+        return [(word, True) for word in text]
+    if isinstance(nlp, Vocab):
+        return [(word, True) for word in text.split()]
+    return [(token.text, bool(token.whitespace_)) for token in nlp.make_doc(text)]
 
 
 def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
