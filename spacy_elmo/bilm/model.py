@@ -101,7 +101,7 @@ class BiLM(nn.Module):
             ]
             outputs, hidden, cell = (list(each) for each in zip(*found))
             return outputs, stacked(hidden, cell)
-        # From the second layer on, each layer reads both directions of the layer below.
+        # Each layer after the first reads both directions of the layer below.
         mirror = self._to_device(mirrored(batch_sizes))
         inputs = [vectors.index_select(0, each) for each in rows]
         outputs = [[], []]

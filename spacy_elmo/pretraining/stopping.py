@@ -1,4 +1,4 @@
-"""Clock of a run, and events that end it early: signals, and numbers that are NaN or infinite.
+"""Events that end a run early: signals, and numbers that are NaN or infinite.
 
 A run with such numbers ends before it writes them, because nothing could read such a model or
 resume from such a checkpoint. All processes have the same weights and optimizers, so they all end
@@ -7,10 +7,8 @@ at the same step.
 
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any, Optional
 
 from torch import Tensor
@@ -95,41 +93,3 @@ def diverged(what: str, step: int, settings: TrainingSettings) -> FloatingPointE
         f"{what} at step {step}: lower {values}. Resume the run with the lower value; if it ends "
         f"like this again, overwrite it."
     )
-
-
-def seconds_waited() -> float:
-    """Return how long this thread was ready to run, but waited for a free processor.
-
-    RETURNS (float): Seconds of waiting since the thread began. 0 on systems other than Linux, where
-        this is not known.
-    """
-    try:
-        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
-
-
-class Clock:
-    """Clock of a run. In a resumed run it continues from the earlier time.
-
-    elapsed (float): Seconds of the run before the clock starts; 0 in a new run.
-    waited (float): Part of these seconds in which the run waited for a processor.
-    """
-
-    def __init__(self, elapsed: float, waited: float):
-        self._set(elapsed, waited)
-
-    def _set(self, elapsed: float, waited: float) -> None:
-        self._began = time.monotonic() - elapsed
-        self._began_waiting = seconds_waited() - waited
-
-    def read(self) -> tuple[float, float]:
-        """Return the seconds so far, and how many of them the run waited for a processor."""
-        return time.monotonic() - self._began, seconds_waited() - self._began_waiting
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Context manager: do not count the time of the block."""
-        elapsed, waited = self.read()
-        yield
-        self._set(elapsed, waited)

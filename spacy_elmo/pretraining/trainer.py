@@ -28,11 +28,12 @@ from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
 from ..language_model.windows import Streams, TrainingBatches, Window
 from ..text.corpus import Corpus
+from .clock import Clock
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
 from .noise import misspell_inputs
 from .optimizers import Optimizers, learn_rate_factor
-from .stopping import Clock, check_finite, diverged, stop_signals
+from .stopping import check_finite, diverged, stop_signals
 
 # Number of the random stream for misspelled words. A process has the stream `rank + 1` for itself.
 NOISE = 1 << 20

@@ -119,7 +119,7 @@ class ArrayWriter:
         self._stream.__exit__(*error)
 
 
-class ShardWriter(ExitStack):
+class ShardWriter:
     """Writer of the pieces of `Shards`: `tokens-00000.npy` and so on.
 
     folder (Path): The folder.
@@ -127,25 +127,31 @@ class ShardWriter(ExitStack):
     """
 
     def __init__(self, folder: Path, shard_size: int):
-        super().__init__()
         self.folder = folder
         self.shard_size = shard_size
         self.n_shards = 0
         self._writer: Optional[ArrayWriter] = None
+        self._stack = ExitStack()
 
     def append(self, items: np.ndarray) -> None:
         """Append items."""
         while len(items):
             if self._writer is None:
                 path = self.folder / f"tokens-{self.n_shards:05}.npy"
-                self._writer = self.enter_context(ArrayWriter(path, "int32"))
+                self._writer = self._stack.enter_context(ArrayWriter(path, "int32"))
                 self.n_shards += 1
             room = self.shard_size - self._writer.length
             self._writer.append(items[:room])
             items = items[room:]
             if self._writer.length == self.shard_size:
-                self.close()
+                self._stack.close()
                 self._writer = None
+
+    def __enter__(self) -> "ShardWriter":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
 
 def read_array(path: Path) -> np.ndarray:

@@ -51,5 +51,12 @@ def language_of_weights(path: Union[str, Path]) -> Optional[str]:
     return lang if isinstance(lang, str) else None
 
 
-__all__ = ["BUNDLED", "HOW_TO_GIVE_WEIGHTS", "find_named", "is_available", "language_of_weights"]
-__all__ += ["locate", "read_weights"]
+__all__ = [
+    "BUNDLED",
+    "HOW_TO_GIVE_WEIGHTS",
+    "find_named",
+    "is_available",
+    "language_of_weights",
+    "locate",
+    "read_weights",
+]

@@ -9,7 +9,7 @@ from thinc.api import Config
 
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
-from spacy_elmo.pretraining import stopping as clocks
+from spacy_elmo.pretraining import clock as clocks
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text

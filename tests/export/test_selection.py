@@ -134,7 +134,7 @@ def test_components_behind_elmo(make_nlp, folder):
 
 @pytest.mark.parametrize("settings", [{"only": "PER"}, {"pool": "sentence"}])
 def test_sentences_set_behind_elmo(make_nlp, folder, settings):
-    """What a selection sets in the Doc comes after `elmo`, so it does not change vectors."""
+    """A selection sets sentences only after the Doc is segmented, so vectors do not change."""
     nlp = make_nlp()
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Maria"}])
     nlp.add_pipe("sentencizer", config={"punct_chars": ["."]})

@@ -173,7 +173,7 @@ def test_figures_before_are_those_of_the_model_and_take_no_time(folder, monkeypa
     for name, seconds in (("step", 60), ("_perplexity", 3600)):
         monkeypatch.setattr(Trainer, name, passes(getattr(Trainer, name), seconds))
     tick = SimpleNamespace(monotonic=lambda: clock[0])
-    monkeypatch.setattr("spacy_elmo.pretraining.stopping.time", tick)
+    monkeypatch.setattr("spacy_elmo.pretraining.clock.time", tick)
     trainer = trainer_of(folder, max_steps=0, max_minutes=4, eval_frequency=100)
     new = Trainer(run_settings(folder, max_steps=2), OTHER, DEV)
     for each in (trainer, new):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spacy_elmo.pretraining import stopping as clocks
+from spacy_elmo.pretraining import clock as clocks
 from spacy_elmo.pretraining import trainer as module
 
 from helpers.trainers import CORPUS, make, run

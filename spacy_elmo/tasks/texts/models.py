@@ -89,10 +89,19 @@ def build_bidaf(
     _check("BiDAFSelfAttention", groups, width, dropout, max_batch_tokens)
     Windows(window, overlap)  # Check the values early.
     build = partial(make_module, f"{MODULES}:BiDAFSelfAttention", width=width, dropout=dropout)
-    attrs: dict[str, Any] = {"groups": list(groups), "window": window, "overlap": overlap}
-    attrs["max_batch_tokens"] = max_batch_tokens
-    layers = (tok2vec, output_tok2vec)
-    return TextLayer("elmo_bidaf", forward_bidaf, create_module, build, *layers, nO=2, **attrs)
+    return TextLayer(
+        "elmo_bidaf",
+        forward_bidaf,
+        create_module,
+        build,
+        tok2vec,
+        output_tok2vec,
+        nO=2,
+        groups=list(groups),
+        window=window,
+        overlap=overlap,
+        max_batch_tokens=max_batch_tokens,
+    )
 
 
 def _check(name: str, groups: Sequence[str], width: int, dropout: float, max_tokens: int) -> None:
