@@ -8,7 +8,7 @@ import torch
 from spacy.tokens import DocBin
 from thinc.api import Config
 
-from spacy_elmo.bilm.precision import resolve_precision
+from spacy_elmo.bilm.precision import resolve_module_precision
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.pretraining.config import check_config
@@ -49,7 +49,11 @@ def test_state_is_carried():
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_precision(precision):
-    assert resolve_precision(precision, torch.device(DEVICE)) in ("float32", "bfloat16", "float16")
+    assert resolve_module_precision(precision, torch.device(DEVICE)) in (
+        "float32",
+        "bfloat16",
+        "float16",
+    )
     expected, _ = tiny_module().embed(SENTENCES)
     moved = tiny_module().to(DEVICE)
     moved.precision = precision

@@ -17,7 +17,7 @@ from thinc.types import Floats2d, Floats3d
 from ..embedding.embed import by_tokens
 from ..embedding.vectors import mix_layers
 from ..files import check_regular, progress_bar, user_path
-from ..files.inputs import read_docbin
+from ..files.input_files import read_docbin
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe
 from ..text.reading import find_files, read_sentences

@@ -15,7 +15,7 @@ import srsly
 
 from ..files import user_path
 from ..files.errors import named_errors
-from ..files.inputs import numbered_lines
+from ..files.input_files import numbered_lines
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")

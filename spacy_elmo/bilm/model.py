@@ -18,7 +18,7 @@ from ..frozen.recurrence import initial_state
 from ..frozen.vocabulary import Vocabularies
 from .lstm import BiLMState, HighwayConnection, ProjectedLSTM, State
 from .meta_device import on_meta_device
-from .precision import resolve_precision
+from .precision import resolve_module_precision
 from .token_encoder import TokenEncoder
 
 # Packed items per window without a gradient. This limits the memory.
@@ -286,7 +286,7 @@ class BiLM(nn.Module):
         """Return the type of matrix products in `embed`; None for the type of the weights."""
         if self.wants_gradient():
             return None
-        precision = resolve_precision(self.precision, self.device)
+        precision = resolve_module_precision(self.precision, self.device)
         return None if precision == "float32" else getattr(torch, precision)
 
     def _to_device(self, array: np.ndarray) -> Tensor:

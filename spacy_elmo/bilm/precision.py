@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-def resolve_precision(precision: str, device: torch.device) -> str:
+def resolve_module_precision(precision: str, device: torch.device) -> str:
     """Return the number format in which PyTorch multiplies, for a setting and a device.
 
     On a CPU, it is always float32. On a GPU, all settings except "float32" mean a 16-bit format.

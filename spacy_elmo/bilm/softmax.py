@@ -236,7 +236,7 @@ def freeze(softmax: Softmax) -> FrozenSoftmax:
     )
 
 
-def thaw(frozen: FrozenSoftmax) -> Softmax:
+def thaw_softmax(frozen: FrozenSoftmax) -> Softmax:
     """Return a trainable softmax with a copy of the frozen weights."""
     n_words, width = frozen.sizes
     with on_meta_device():

@@ -13,7 +13,7 @@ from spacy.util import dot_to_object, registry
 
 from ..files import atomic_write, check_regular
 from ..files.errors import named_errors
-from ..files.inputs import BROKEN
+from ..files.input_files import BROKEN
 from ..files.terminal import msg
 from .errors import check_new
 from .options import CODE, FORCE, GPU_ID, PIPELINE, READER, load_pipeline

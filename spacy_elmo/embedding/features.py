@@ -71,7 +71,7 @@ class MemoryFeatures:
     """
 
     def __init__(self, size: float = 1024.0, dtype: str = "float32"):
-        self.size, self.dtype = size, check_settings(size, dtype)
+        self.size, self.dtype = size, check_cache_settings(size, dtype)
         self._model = ""
         self.clear()
 
@@ -173,7 +173,7 @@ def _key(tokens: np.ndarray, segments: Sequence[Segment], model: str) -> bytes:
     return digest.digest()
 
 
-def check_settings(size: float, dtype: str) -> str:
+def check_cache_settings(size: float, dtype: str) -> str:
     """Check the size and the dtype of a cache.
 
     RETURNS (str): The dtype.

@@ -18,7 +18,7 @@ from thinc.types import Floats3d
 
 from ..files import user_path
 from ..registry import registry
-from .features import MB, check_settings, logger, warn_full
+from .features import MB, check_cache_settings, logger, warn_full
 
 LARGEST_BLOB = 900 * MB  # Larger layers are not stored. SQLite's limit is about 1 GB.
 WAIT = 30.0  # Seconds to wait while another process writes.
@@ -42,7 +42,7 @@ class DiskFeatures:
     def __init__(self, path: Union[str, Path], size: float = 10240.0, dtype: str = "float32"):
         self.path = user_path(path)
         self._given_path = str(path)
-        self.size, self.dtype = size, check_settings(size, dtype)
+        self.size, self.dtype = size, check_cache_settings(size, dtype)
         self._lock = threading.Lock()
         self._connection: Optional[sqlite3.Connection] = None
         self._process = 0

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 
 from ..embedding.segmenters import Segmenter
 from ..files.errors import named_errors
-from ..files.inputs import BROKEN
+from ..files.input_files import BROKEN
 from ..pipeline.elmo import Elmo
 from .entries import TextEntry
 from .places import InputPiece

@@ -130,7 +130,7 @@ def sentence(words: list[str]) -> TextEntry:
     return TextEntry(" ".join(words), words, [Segment(0, n, 0, n)] if n else [])
 
 
-def read_json(text: Optional[Any]) -> dict[str, Any]:
+def parse_settings(text: Optional[Any]) -> dict[str, Any]:
     """Parse the settings that an output file contains as JSON.
 
     text (Optional[Any]): The JSON. Files of other programs can have any value, or None.

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from ..files.hdf5 import guarded_hdf5
-from .entries import INDEX, Embedded, WriteOptions, index_json, read_json
+from .entries import INDEX, Embedded, WriteOptions, index_json, parse_settings
 
 SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
@@ -59,7 +59,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read the settings that `write` stored; empty if another program wrote the file."""
     try:
         with h5py.File(path, "r") as file:
-            return read_json(file.attrs.get(SETTINGS))
+            return parse_settings(file.attrs.get(SETTINGS))
     except OSError:
         return {}
 

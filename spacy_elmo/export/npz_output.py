@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .entries import INDEX, Embedded, WriteOptions, index_json, read_json
+from .entries import INDEX, Embedded, WriteOptions, index_json, parse_settings
 
 SUFFIXES = (".npz",)
 IS_FOLDER = False
@@ -43,7 +43,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read the settings that `write` stored; empty if another program wrote the file."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return read_json(archive.comment)
+            return parse_settings(archive.comment)
     except (OSError, zipfile.BadZipFile):
         return {}
 

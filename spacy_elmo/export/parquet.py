@@ -13,7 +13,7 @@ from ..embedding.embed import by_tokens
 from ..frozen.config import listed
 from ..text.reading import refuse
 from .doc_reader import DocReader
-from .entries import Embedded, TextEntry, WriteOptions, read_json, sentence
+from .entries import Embedded, TextEntry, WriteOptions, parse_settings, sentence
 from .places import InputPiece
 
 SUFFIXES = (".parquet",)
@@ -210,7 +210,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         metadata = pyarrow.parquet.read_schema(path).metadata or {}
     except (OSError, pyarrow.ArrowException):
         return {}
-    return read_json(metadata.get(SETTINGS))
+    return parse_settings(metadata.get(SETTINGS))
 
 
 def _batch(rows: Sequence[Embedded], first: int, options: WriteOptions) -> Any:

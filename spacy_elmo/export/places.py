@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Optional, Union
 
 from ..files import WHOLE, atomic_write, checksum, publish, put_on_disk, temporary_folder
-from ..files.inputs import BLOCK
+from ..files.input_files import BLOCK
 from ..files.remote import RemoteFile, is_url, named_access, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 

@@ -16,8 +16,8 @@ from srsly.msgpack import Packer
 from ..embedding.embed import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from ..files import user_path
-from ..files.inputs import read_docbin
-from .entries import Embedded, WriteOptions, read_json
+from ..files.input_files import read_docbin
+from .entries import Embedded, WriteOptions, parse_settings
 
 SUFFIXES = (".spacy", "")
 IS_FOLDER = True
@@ -48,7 +48,7 @@ def write(
 def read_settings(path: Path) -> dict[str, Any]:
     """Return the settings that `write` stored; empty if another program wrote the folder."""
     file = path / SETTINGS
-    return read_json(file.read_bytes()) if file.is_file() else {}
+    return parse_settings(file.read_bytes()) if file.is_file() else {}
 
 
 def is_foreign(path: Path) -> bool:

@@ -12,7 +12,7 @@ from .atomic import (
     replace_folder,
 )
 from .errors import by_its_name, full_disk
-from .inputs import checksum
+from .input_files import checksum
 from .opened import OpenedFile
 from .paths import check_regular, followed, is_stream, user_path
 from .terminal import progress_bar

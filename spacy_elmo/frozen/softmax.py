@@ -39,7 +39,7 @@ class FrozenSoftmax:
         RAISES (ImportError): PyTorch is not installed.
         """
         # `frozen` imports `bilm` only here, so that callers do not need to.
-        return import_module("..bilm.softmax", __package__).thaw(self)
+        return import_module("..bilm.softmax", __package__).thaw_softmax(self)
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -28,7 +28,7 @@ from ..frozen.config import BiLMConfig
 from ..frozen.model import FrozenBiLM
 from ..frozen.threads import limit_threads_after_fork
 from ..weights.state_dict_file import import_torch
-from .fitting import AnyBiLM, check_bilm, differences, fitting, frozen, precision_of
+from .fitting import AnyBiLM, check_bilm, config_differences, fitting, frozen, precision_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -151,7 +151,7 @@ class BiLMShim(Shim):
         if self.config != bilm.config and not follow:
             raise ValueError(
                 f"the weights {weights!r} do not have the sizes in the config: "
-                f"{differences(bilm.config, self.config)}. Use "
+                f"{config_differences(bilm.config, self.config)}. Use "
                 f"config=spacy_elmo.pretrained(PATH), which sets weights and sizes."
             )
         if self.settings.align is not None:

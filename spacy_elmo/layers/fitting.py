@@ -37,9 +37,9 @@ def precision_of(bilm: AnyBiLM) -> str:
     """
     if isinstance(bilm, FrozenBiLM):
         return resolve_precision(bilm.precision, bilm.kernel)
-    from ..bilm.precision import resolve_precision as resolve_on_gpu
+    from ..bilm.precision import resolve_module_precision
 
-    return resolve_on_gpu(bilm.precision, bilm.device)
+    return resolve_module_precision(bilm.precision, bilm.device)
 
 
 def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
@@ -70,7 +70,7 @@ def frozen(bilm: AnyBiLM) -> FrozenBiLM:
     return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
 
 
-def differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
+def config_differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
     """List, for an error message, the sizes of weights (`got`) that differ from a config."""
     theirs, ours = asdict(got), asdict(wanted)
     return ", ".join(

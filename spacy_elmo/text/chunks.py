@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Optional
 
-from ..files.inputs import BLOCK, MAX_LINE
+from ..files.input_files import BLOCK, MAX_LINE
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 from typing_extensions import NotRequired
 
 from ..files import atomic_stream, atomic_write, checksum, full_disk, lock, progress_bar, user_path
-from ..files.inputs import BLOCK
+from ..files.input_files import BLOCK
 from ..files.paths import CACHE_VARIABLE, cache_folder
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.schema import Integer, Natural, Schema, String, record, records, seal
@@ -159,7 +159,7 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
             bar.update(expected["size"])
 
 
-def differences(
+def corpus_differences(
     manifest: dict[str, Any], files: Sequence[Path], settings: dict[str, Any]
 ) -> list[str]:
     """List the differences between a corpus and the arguments of a new call.

@@ -28,8 +28,8 @@ from .manifest import (
     MANIFEST,
     TOKENS,
     check_files,
+    corpus_differences,
     describe_file,
-    differences,
     fetch_files,
     read_manifest,
     stamp,
@@ -191,7 +191,7 @@ def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> 
     # The language only matters for running text, which spaCy splits.
     if settings["lang"] is None or not is_split:
         settings = {**settings, "lang": manifest["settings"].get("lang")}
-    found = differences(manifest, files, settings)
+    found = corpus_differences(manifest, files, settings)
     if found:
         raise ValueError(
             f"{output} is another corpus: {'; '.join(found)}. Use the same input and "

@@ -12,7 +12,7 @@ import srsly
 
 from ..files import user_path
 from ..files.errors import named_errors
-from ..files.inputs import numbered_lines
+from ..files.input_files import numbered_lines
 from ..frozen.config import shortened
 
 if TYPE_CHECKING:

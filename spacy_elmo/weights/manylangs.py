@@ -28,7 +28,7 @@ from .layout import (
     without_forget_bias,
 )
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
-from .sizes import check_room, read_sizes, under, write_sizes
+from .sizes import check_representable, read_sizes, under, write_sizes
 from .state_dict_file import StateDict, import_torch, read_state_dict
 from .tensor_file import rounded
 from .vocabulary_files import dic_content, read_dic
@@ -185,7 +185,7 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
         "LSTMs without projection": config.projection_dim == config.lstm_dim
         and not config.square_projection,
     }
-    check_room("the format of ELMoForManyLangs", lacks)
+    check_representable("the format of ELMoForManyLangs", lacks)
     sizes: dict[str, Any] = {section: {"name": kind} for section, kind in _KINDS.items()}
     sizes["classifier"] = {"name": "sampled_softmax", "n_samples": 8192}
     sizes["dropout"] = 0.1

@@ -13,8 +13,7 @@ from .attribution import LICENSES_FILE, META_FILE, license_of
 from .bundle import ModelBundle
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
-from .softmax_file import SOFTMAX_FILE, read_softmax
-from .softmax_file import to_bytes as softmax_to_bytes
+from .softmax_file import SOFTMAX_FILE, read_softmax, softmax_to_bytes
 from .vocabulary_files import VOCABULARY_FILE
 
 if TYPE_CHECKING:

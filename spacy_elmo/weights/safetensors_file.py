@@ -23,8 +23,7 @@ from .archives import File
 from .attribution import take_attribution
 from .bundle import Format, ModelBundle, checked_provenance
 from .layout import open_files, plain, read_parameters, reread
-from .softmax_file import SOFTMAX_FILE, read_softmax
-from .softmax_file import to_bytes as softmax_to_bytes
+from .softmax_file import SOFTMAX_FILE, read_softmax, softmax_to_bytes
 from .tensor_file import N_SIZE, StoredTensors, header_size, load, read_file, save
 from .vocabulary_files import largest_text
 

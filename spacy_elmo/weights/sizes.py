@@ -61,7 +61,7 @@ def write_sizes(content: dict[str, Any], config: BiLMConfig, places: Places) -> 
         section[key] = sizes[name]
 
 
-def check_room(file: str, lacks: dict[str, bool]) -> None:
+def check_representable(file: str, lacks: dict[str, bool]) -> None:
     """Raise an error if a model has properties that a format cannot store.
 
     file (str): Name of the format or file, for the error message.
@@ -123,7 +123,7 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
         "sentence_marks = false": not config.sentence_marks,
         "word vectors in addition to characters": config.n_words > 0 and config.n_characters > 0,
     }
-    check_room("an options.json", lacks)
+    check_representable("an options.json", lacks)
     options: dict[str, Any] = {"lstm": {}}
     if config.n_characters:
         options["char_cnn"] = {"n_characters": config.n_characters}

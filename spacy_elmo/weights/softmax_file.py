@@ -20,7 +20,9 @@ SOFTMAX_FILE = "softmax.safetensors"
 WORDS = "words"
 
 
-def to_bytes(prediction: Prediction, dtype: str = "float32", *, words: bool = True) -> bytes:
+def softmax_to_bytes(
+    prediction: Prediction, dtype: str = "float32", *, words: bool = True
+) -> bytes:
     """Convert a softmax to the bytes of a file.
 
     prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.

@@ -76,9 +76,9 @@ def test_precision_of_a_gpu(monkeypatch, has_bfloat16):
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: has_bfloat16)
     half = "bfloat16" if has_bfloat16 else "float16"
     for name in ("auto", "int8", "bfloat16"):
-        assert precision.resolve_precision(name, CUDA) == half
-        assert precision.resolve_precision(name, CPU) == "float32"
-    assert precision.resolve_precision("float32", CUDA) == "float32"
+        assert precision.resolve_module_precision(name, CUDA) == half
+        assert precision.resolve_module_precision(name, CPU) == "float32"
+    assert precision.resolve_module_precision("float32", CUDA) == "float32"
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])

@@ -14,8 +14,8 @@ from spacy_elmo.analysis.corpora import read_annotated_docs
 from spacy_elmo.analysis.sense_corpus import read_sense_corpus
 from spacy_elmo.cli.evaluate import read_gold_examples
 from spacy_elmo.export import load_docs
-from spacy_elmo.files import inputs
-from spacy_elmo.files.inputs import numbered_lines
+from spacy_elmo.files import input_files
+from spacy_elmo.files.input_files import numbered_lines
 from spacy_elmo.tasks.shared.task_files import parse_lines
 from spacy_elmo.text.reading import read_sentences
 
@@ -40,7 +40,7 @@ def test_lines_and_their_numbers(tmp_path, name, end):
 @pytest.mark.parametrize("length", [9, 10, 11, 50])
 @pytest.mark.parametrize("end", [b"", b"\n", b"\nmore"])
 def test_the_longest_line(tmp_path, monkeypatch, length, end):
-    monkeypatch.setattr(inputs, "MAX_LINE", 10)
+    monkeypatch.setattr(input_files, "MAX_LINE", 10)
     path = tmp_path / "a.txt"
     path.write_bytes(b"good\n" + b"x" * length + end)
     if length + bool(end) <= 10:
@@ -106,8 +106,8 @@ A_MILLION = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
 @pytest.mark.parametrize(
     ("content", "expected"), [(b"abc", ABC), (b"", EMPTY), (b"a" * 1_000_000, A_MILLION)]
 )
-@pytest.mark.parametrize("block", [1000, inputs.BLOCK])
+@pytest.mark.parametrize("block", [1000, input_files.BLOCK])
 def test_sha256(tmp_path, monkeypatch, content, expected, block):
-    monkeypatch.setattr(inputs, "BLOCK", block)
+    monkeypatch.setattr(input_files, "BLOCK", block)
     (tmp_path / "x").write_bytes(content)
-    assert inputs.checksum(tmp_path / "x") == expected
+    assert input_files.checksum(tmp_path / "x") == expected

@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 
 from ...files import check_regular, user_path
 from ...files.errors import named_errors
-from ...files.inputs import numbered_lines, read_docbin
+from ...files.input_files import numbered_lines, read_docbin
 from ...files.schema import Schema
 
 Made = TypeVar("Made")
