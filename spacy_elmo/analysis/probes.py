@@ -210,8 +210,8 @@ def _by_word(
 ) -> tuple[list[str], bool]:
     """Predict the senses of each word's test occurrences from its training occurrences.
 
-    `without` has a sense for each test occurrence. It is the prediction if the word has no training
-    occurrence.
+    `without` has a sense for each test occurrence. This sense is the prediction if the word has no
+    training occurrence.
     """
     known, asked = train.select(name), test.select(name)
     places = positions_by_word(train.words)
