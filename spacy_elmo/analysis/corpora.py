@@ -108,7 +108,7 @@ class LabeledItem(NamedTuple):
     start (int): Index of the item's first token.
     end (int): Index after its last token.
     label (str): The label.
-    word (str): Text of the item: in lower case for the task "senses:NAME", "" for a Doc.
+    word (str): Text of the item; "" for a Doc. For the task "senses:NAME", it is in lower case.
     """
 
     start: int
@@ -190,7 +190,8 @@ class Sample:
     layers (Floats3d): The layers; for an item of several tokens, the mean of its tokens.
         *Shape:* `(L + 1, n_items, 2P)`, float32
     labels (List[str]): The label of each item.
-    words (List[str]): The text of each item: in lower case for the task "senses:NAME", "" for Docs.
+    words (List[str]): The text of each item; "" for a Doc. For the task "senses:NAME", texts are in
+        lower case.
     """
 
     layers: Floats3d
@@ -201,7 +202,7 @@ class Sample:
         return len(self.labels)
 
     def select(self, name: str) -> Floats2d:
-        """Return the input of a probe, from all items. `select_input` describes the names."""
+        """Return the input of a probe, from all items. For the argument, see `select_input`."""
         return select_input(self.layers, name)
 
 

@@ -47,7 +47,7 @@ def find_neighbors(
     If the corpus contains the sentence itself, the token is not its own neighbor. If the corpus
     repeats a sentence, its tokens count once.
 
-    nlp (Language): A pipeline with a pipe `elmo`, whose settings are used.
+    nlp (Language): A pipeline. The settings of its pipe `elmo` are used.
     sentence (Sequence[str]): The tokens of the sentence.
     position (int): The position of the token, from 0.
     corpus (Iterable[Doc]): The corpus. It is not kept in memory.
@@ -84,7 +84,10 @@ def find_neighbors(
 def _best(
     known: list[Neighbor], doc: Doc, similarities: np.ndarray, n: int, itself: Place
 ) -> list[Neighbor]:
-    """Return the n nearest of the known neighbors and the tokens of a Doc, except `itself`."""
+    """Return the n nearest among known neighbors and a Doc's tokens, without the query token.
+
+    `itself` is the place of the query token.
+    """
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {neighbor[1:]: neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable").tolist():

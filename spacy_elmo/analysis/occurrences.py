@@ -64,7 +64,7 @@ def draw_occurrences(
     the number of Docs in memory is limited, and the result is deterministic.
 
     docs (Iterable[Doc]): The corpus.
-    words (Sequence[str]): The words. Separate several tokens by spaces.
+    words (Sequence[str]): The words. A word of several tokens has spaces between the tokens.
     limit (int): Maximum number of occurrences per word.
     gold (Optional[str]): "spans:NAME", a span group whose labels are senses. If given, only spans
         of this group are occurrences.
@@ -73,7 +73,7 @@ def draw_occurrences(
         so that the memory of the original Docs and vocabs can be freed.
     RETURNS (List[Drawn]): The occurrences of each word, in the order of the words.
     RAISES (ValueError): A word is empty, the limit is below 1, `gold` has another format, or no
-        span of its group has a label.
+        span of the group has a label.
     """
     if limit < 1:
         raise ValueError(f"the limit of occurrences must be at least 1, got {limit}")
@@ -136,7 +136,7 @@ def _spelled(tokens: Iterable[str], ignore_case: bool) -> Tokens:
 
 
 def _places(tokens: Tokens, words: Collection[Tokens]) -> list[tuple[int, int, str]]:
-    """Return (start, end, "") of all spans of a Doc that can be one of the words.
+    """Return start, end and "" (no gold sense) of each span that can be one of the words.
 
     Such a span begins with the first token of a word, and has as many tokens as one of the words.
     """

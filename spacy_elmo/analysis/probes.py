@@ -58,7 +58,7 @@ class ProbeReport:
     n_train (int): Number of training items.
     n_test (int): Number of test items.
     n_unseen (int): Number of test items whose label is not in the training data. No probe can
-        predict them.
+        predict these labels.
     embedding_seconds (float): Time to compute the layers.
     rows (List[Row]): Baselines and probes, baselines first.
     """
@@ -210,8 +210,8 @@ def _by_word(
 ) -> tuple[list[str], bool]:
     """Predict the senses of each word's test occurrences from its training occurrences.
 
-    If a word has no training occurrence, use the items of `without` with the same indices as its
-    test occurrences.
+    `without` has a sense for each test occurrence. This sense is the prediction if the word has no
+    training occurrence.
     """
     known, asked = train.select(name), test.select(name)
     places = positions_by_word(train.words)
@@ -228,7 +228,7 @@ def _by_word(
 
 
 def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
-    """Return the indices of each word in a list of words."""
+    """Return the indices at which each word occurs in a list."""
     places: dict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
         places[word].append(i)

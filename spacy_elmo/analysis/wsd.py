@@ -113,7 +113,7 @@ def _vectors(nlp: Language, corpus: Sequence[Sentence]) -> Iterator[tuple[Labele
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """Compute the mean vector of each sense over its words in each layer, `(L + 1, width)`."""
+    """Compute the mean vector of each sense's words, in each layer, `(L + 1, width)`."""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):

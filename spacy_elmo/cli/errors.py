@@ -116,7 +116,7 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
 
     outputs (Optional[Path]): Files to write. None, "-", devices and FIFOs are not checked.
     force (bool): Whether the command may overwrite files.
-    RAISES (ValueError): A file exists, or is a folder.
+    RAISES (ValueError): An output is a folder, or exists and `force` is False.
     """
     for output in outputs:
         if output is None or str(output) == "-" or not output.exists() or is_stream(output):

@@ -80,11 +80,11 @@ def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
     """Return the name of the reader for the components' training data.
 
     spaCy's reader is for .spacy files, a component's own reader is for other files. There are two
-    exceptions for .spacy files: components for two texts use their own reader; so does `elmo_coref`
-    if it is the only component, to keep the sentences of the Docs.
+    exceptions for .spacy files. Components for pairs of texts use their own reader. `elmo_coref`
+    uses its own reader if it is the only component, to keep the sentences of the Docs.
 
-    names (List[str]): The components.
-    paths (List[Path]): The files that are known; may be empty.
+    names (List[str]): Names of the components' factories.
+    paths (List[Path]): The files of training and dev data that the user gave; may be empty.
     RETURNS (Optional[str]): The name of a reader; None for spaCy's reader.
     RAISES (ValueError): The components need different files, or no reader fits.
     """
@@ -147,10 +147,11 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Replace the tok2vec in a component's config. Return False if its model has no tok2vec.
+    """Replace the tok2vec in a component's config. Return False if there is no tok2vec.
 
-    `default` is spaCy's default config of the component. If only the model in `default` has a
-    tok2vec, the component gets that model, for example the text classifier of `spacy init config`.
+    `default` is spaCy's default config of the component. If the component's model has no tok2vec,
+    but the model in `default` has one, the component gets the model in `default`. An example is the
+    text classifier of `spacy init config`.
     """
     models = (component.get("model", {}), default.get("model", {}))
     model = next((model for model in models if "tok2vec" in model), None)

@@ -43,10 +43,10 @@ def mix_cli(
 
 
 def print_mixes(rows: list[dict], names: tuple[str, ...]) -> None:
-    """Print mixes as a table, one row each.
+    """Print mixes as a table with one row per mix.
 
-    rows (List[dict]): The result of `learned_mixes`. Other keys are allowed.
-    names (Tuple[str, ...]): The keys of the first columns.
+    rows (List[dict]): The result of `learned_mixes`. The dicts may have more keys.
+    names (Tuple[str, ...]): Keys of the dicts whose values are the first columns.
     """
     n_layers = max(len(row["weights"]) for row in rows)
     table = []

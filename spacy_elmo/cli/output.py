@@ -62,12 +62,12 @@ def put_report(
     scores: Iterable[Optional[str]],
     read: Iterable[object],
 ) -> None:
-    """Print the report of a probe as a table or JSON, and write the JSON file and the page.
+    """Print the report of a probe as a table or JSON, and write a JSON file and an HTML page.
 
     report (ProbeReport): The report.
     show (Callable): Prints the report as a table.
     json (Optional[Path]): JSON file to write; "-" prints it instead of the table.
-    html (Optional[Path]): Page to write.
+    html (Optional[Path]): HTML page to write.
     title (str): Title of the page.
     scores (Iterable[Optional[str]]): Names of the scores on the page, one section each. None is
         the first score of the report.

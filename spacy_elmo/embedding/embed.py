@@ -117,8 +117,8 @@ def insert_marks(
 ) -> list[str]:
     """Insert sentence marks before and after each segment of a Doc.
 
-    If a segment does not keep its first (or last) token, it has no mark at the start (or end):
-    another segment continues there.
+    If a segment does not keep its first (or last) token, it has no mark at its start (or end):
+    there, the text continues in the neighboring segment.
 
     words (Sequence[str]): The tokens of a Doc.
     segments (Sequence[Segment]): Its segments.
@@ -142,8 +142,8 @@ def _whole_ends(segment: Segment) -> tuple[bool, bool]:
 def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[Placed]]:
     """Yield groups of segments that do not depend on each other's final LSTM state.
 
-    If the state is not carried, all segments are one group. If it is, the first segments of all
-    Docs are the first group, the second segments are the second group, and so on.
+    If the state is not carried, all segments are one group. If the state is carried, the first
+    segments of all Docs are the first group, the second segments are the second group, and so on.
     """
     if not carry:
         yield list(_all(segments))

@@ -37,7 +37,7 @@ class FeatureCache(Protocol):
     """Interface of a cache of layers."""
 
     def use_model(self, model: str) -> None:
-        """Set the model of the layers. Call this before `get` and `add`.
+        """Set the model whose layers are cached. Call this before `get` and `add`.
 
         model (str): String that differs for models with different layers, the result of
             `BiLMShim.features_model`.
@@ -85,7 +85,7 @@ class MemoryFeatures:
         return len(self._kept)
 
     def use_model(self, model: str) -> None:
-        """Set the model of the layers. If it is another model than before, delete all entries."""
+        """Set the model whose layers are cached. If the model changes, delete all entries."""
         if model != self._model:
             self.clear()
             self._model = model

@@ -291,7 +291,7 @@ def _get_elmo(doc: Doc) -> Optional[Floats3d]:
 
 
 def _set_elmo(doc: Doc, layers: Optional[Floats3d]) -> None:
-    """Set `doc._.elmo`. Delete the layers of all pipes: setting None frees their memory."""
+    """Set `doc._.elmo`, and delete the layers that pipes stored. So None frees their memory."""
     for key in (OWNER, OTHERS):
         doc.user_data.pop(key, None)
     doc.user_data[LAYERS] = layers

@@ -62,7 +62,10 @@ class DocReader:
                 )
 
     def pipe(self, texts: Iterable[tuple[str, Any]], as_tuples: bool) -> Iterator[tuple[Doc, Any]]:
-        """Make Docs with `Language.pipe`, and set sentence boundaries by rules if none are set."""
+        """Make Docs with `Language.pipe`, and set sentence boundaries by rules if none are set.
+
+        The arguments are those of `Language.pipe`. `as_tuples` must be True.
+        """
         for doc, context in self.nlp.pipe(texts, as_tuples=as_tuples):
             if not doc.has_annotation("SENT_START"):
                 self._sentencizer(doc)

@@ -167,7 +167,7 @@ class LocalFolder:
         return str(self.path)
 
     def names(self) -> set[str]:
-        """Return the names of the files and folders in it. Empty if the folder does not exist.
+        """Return the names of all files and subfolders; empty if the folder does not exist.
 
         RAISES (ValueError): The path is a file.
         """
@@ -243,7 +243,7 @@ class RemoteFolder:
         return self.url
 
     def names(self) -> set[str]:
-        """Return the names of the files in it. Empty if the folder does not exist.
+        """Return the names of all files; empty if the folder does not exist.
 
         RAISES (ValueError): The URL is a file, or cannot be read.
         """

@@ -98,9 +98,9 @@ def embed_corpus(
     sentence_index (bool): Whether to write the texts (`sentence_to_index`).
     sentence_keys (bool): Whether to name the datasets of an HDF5 file by sentences instead of
         numbers.
-    resume (bool): Whether to do nothing if the output is finished, and to keep and resume an
-        unfinished output even with `force`.
-    force (bool): Whether to replace an existing output, and to delete an unfinished one.
+    resume (bool): Whether to leave a finished output unchanged, and to resume an unfinished output
+        even if `force` is True.
+    force (bool): Whether to replace an existing output, and to delete an unfinished output.
     options: Other arguments of `CorpusEmbedder`.
     RETURNS (EntryCounts): Counts of the file. For shards, counts of the shards that this call
         made.
@@ -269,7 +269,7 @@ class _Run(NamedTuple):
 
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
-    """Return all settings and inputs that change the output file. They are stored in it."""
+    """Return all settings and inputs that change the output file. The file stores them."""
     inputs = [{"name": one.name, "size": one.size(), "sha256": one.sha256} for one in sources]
     return {
         **job.embedder.describe(),

@@ -16,9 +16,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
     """Context manager: errors of the block become a ValueError that names a file.
 
-    source (object): The file, or another beginning of the message: "SOURCE: ERROR".
-    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): Types of these errors.
-    RAISES (ValueError): The block raised one of these errors.
+    source (object): The file, or another text for SOURCE in the message "SOURCE: ERROR".
+    kinds (Union[Type[Exception], Tuple[Type[Exception], ...]]): Types of the errors to convert.
+    RAISES (ValueError): The block raised an error of these types.
     """
     try:
         yield
@@ -59,8 +59,8 @@ def bounded(error: object) -> str:
 def full_disk(output: Union[str, Path], advice: str = "run again: it resumes") -> Iterator[None]:
     """Context manager: if the disk is full, the block's error says what to do.
 
-    If PyTorch writes to a path, its own error hides the system's error. So let it write to an open
-    file.
+    If PyTorch writes to a path, PyTorch's own error hides the system's error. So give PyTorch an
+    open file.
 
     output (Union[str, Path]): The output.
     advice (str): What to do when the disk has room again: "Make room and ADVICE."

@@ -57,7 +57,7 @@ class RemoteFile:
 
     @classmethod
     def join(cls, folder: object, name: str) -> "RemoteFile":
-        """Return the file with a name in the folder at a URL."""
+        """Return the file `name` in the folder at a URL."""
         return cls(f"{str(folder).rstrip('/')}/{name}")
 
     def __str__(self) -> str:

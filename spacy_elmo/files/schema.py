@@ -23,7 +23,7 @@ class Schema:
 
     Other keys are ignored.
 
-    fields (Mapping[str, Any]): The type of each key. It can be `NotRequired`.
+    fields (Mapping[str, Any]): The type of each key's value. A type can be `NotRequired`.
     example (str): An example for error messages, or "".
     """
 

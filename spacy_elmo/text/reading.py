@@ -161,7 +161,7 @@ def sentences_of_lines(
 
 
 def splitter_of(lang: Optional[str]) -> Callable[[], "Language"]:
-    """Return a function that returns a spaCy pipeline for running text, always the same one."""
+    """Return a function whose calls all return the same spaCy pipeline for running text."""
     return cache(partial(_splitter, lang))
 
 

@@ -250,7 +250,7 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
     """Return the content of `vocab.txt`: the words that the model reads or predicts.
 
     RETURNS (Optional[str]): The content; None for a model of characters without a full softmax.
-    RAISES (ValueError): The model reads other words than it predicts.
+    RAISES (ValueError): The model reads words, but predicts other words.
     """
     read, prediction = bundle.bilm.vocabularies.words, bundle.prediction
     if prediction is None or not AllenNLP.has_room(prediction[0]):
@@ -275,7 +275,7 @@ def _marks_first(
 ) -> InputVocabulary:
     """Move the rows of `<S>`, `</S>` and `<UNK>` to the front of all tables.
 
-    In the files of bilm-tf, they can be anywhere.
+    In the files of bilm-tf, these rows can be anywhere.
 
     words (InputVocabulary): The words, in the order of the rows.
     parameters (Dict[str, numpy.ndarray]): The parameters. The tables are changed in place.

@@ -20,7 +20,7 @@ def weights_in(folder: File) -> Optional[File]:
 
     Softmax files are ignored. Of several files, the one with "weights" in its name is returned.
 
-    RAISES (ValueError): There are several such files.
+    RAISES (ValueError): Several files could be the weights.
     """
     found: list[Any] = [file for file in folder.iterdir() if suffix(file) in SUFFIXES]
     visible = [file for file in found if not file.name.startswith(".")]

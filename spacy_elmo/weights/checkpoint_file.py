@@ -60,7 +60,7 @@ class Checkpoint(AllenNLP):
 
 
 class CheckpointArrays(StoredArrays):
-    """Names of a checkpoint's variables, by their HDF5 names.
+    """Variables of a checkpoint, by the names of the datasets in bilm-tf's HDF5 files.
 
     Variables of the optimizer, such as `WEIGHT/Adagrad`, are omitted.
 

@@ -112,7 +112,9 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
-    """Check that the target can be written: a model is replaced with `force`, other files never.
+    """Check that the target can be written.
+
+    An existing model is replaced only with `force`. Other files are never replaced.
 
     RAISES (ValueError): A path to write exists and must not be replaced.
     """

@@ -175,8 +175,8 @@ def find_installed(name: str) -> Optional[Path]:
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
     """Return the published model with this name, or the model at this URL; None for a path.
 
-    If files have the name of a published model, they are used, so return None. They can be a file,
-    a folder, or AllenNLP's files with this common prefix.
+    A path has precedence: if a file, a folder, or AllenNLP's files with a common prefix have the
+    name of a published model, return None.
     """
     name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):

@@ -29,7 +29,7 @@ _NAMES = ("name", "version", "author", "email", "url", "license")
 class PipelineFolder(SafetensorsFile):
     """Folder of a spaCy pipeline with one biLM.
 
-    Other components are not read. The pipelines that it writes only have the pipe `elmo`.
+    Other components are not read. `write` makes a pipeline with only the pipe `elmo`.
     """
 
     name = "pipeline"

@@ -1,4 +1,4 @@
-"""Readers for settings of a config: registered readers for `weights`, and the one for `align`.
+"""Readers of files in a config: registered readers for `weights`, and the reader for `align`.
 
 Registered readers are for models that need more than a path. Their files are read when the weights
 are needed, not when the pipe is created.

@@ -1,4 +1,4 @@
-"""Files of a softmax and its vocabulary, which few users need: they are not in the weights file."""
+"""Files of a softmax and its vocabulary, separate from the weights because few users need them."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -23,7 +23,7 @@ _READ = {f"{kind.upper()}{8 * size}": f"<{kind}{size}" for kind in "fiu" for siz
 
 
 class StoredTensors(StoredArrays):
-    """Tensors of a file in NumPy's arrays."""
+    """Tensors of a `.safetensors` file, as NumPy arrays."""
 
     def _checked_shape(self, name: str) -> tuple[int, ...]:
         values: np.ndarray = self[name]
