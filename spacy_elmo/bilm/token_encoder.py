@@ -275,7 +275,7 @@ def _values(table: Tensor, index: Tensor) -> Tensor:
     """Compute the value of each filter in each window, without bias: a sum of rows of the table.
 
     table (Tensor): Products of each character with the filters, per tap. *Shape:* `(width, C, F)`
-    index (Tensor): Index of each character of each token. *Shape:* `(n, T)`
+    index (Tensor): Index into axis C of the table, for each character. *Shape:* `(n, T)`
     RETURNS (Tensor): *Shape:* `(n, T - width + 1, F)`
     """
     width, n_characters, n_filters = table.shape
