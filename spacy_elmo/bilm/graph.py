@@ -1,8 +1,9 @@
 """LSTM stacks as a CUDA graph.
 
-A training window has 40 steps, and each step of an LSTM starts about 30 small kernels. Python needs
-more time to start them than the GPU needs to compute them. A CUDA graph records them once, and then
-starts them together. In the graph, the two directions run at the same time.
+A training window has 40 steps, and each step of an LSTM starts about 30 small operations on the
+GPU. Python needs more time to start them than the GPU needs to compute them. A CUDA graph records
+the operations once, and then starts all of them together. In the graph, the two directions run at
+the same time.
 """
 
 import warnings

@@ -91,7 +91,7 @@ class BackwardProducts:
         self.d_bias = read.new_zeros(n_gates)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
-        """Return a tensor. The caller must write the gradients of a step's gates to it.
+        """Return memory for the gradients of a step's gates. The caller must write them there.
 
         first (int): Index of the step's first item in the chunk.
         size (int): Number of sequences in the step.
@@ -159,7 +159,10 @@ def chunk_items(like: Tensor, n_gates: int) -> int:
 
 
 def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
-    """Multiply in the type of `right`, and write the product to `out` in the type of `out`."""
+    """Multiply `left` by `right`, and write the product to `out`.
+
+    The product is computed in the type of `right`, and stored in the type of `out`.
+    """
     if right.dtype == out.dtype:
         torch.mm(left, right, out=out)
     else:

@@ -270,7 +270,7 @@ def _tanh_of_sigmoid(values: Tensor) -> None:
 
 
 def _last_items(batch_sizes: list[int]) -> list[slice]:
-    """Return slices of the packed items that contain the last item of each row, in row order."""
+    """Return slices that select the last item of each row from the packed items, in row order."""
     items, end = [], sum(batch_sizes)
     following = 0  # Number of rows that have a later step.
     for size in reversed(batch_sizes):

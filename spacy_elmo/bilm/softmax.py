@@ -47,10 +47,10 @@ class SoftmaxRows(NamedTuple):
 
     The copies get a gradient; the weights of the softmax get none.
 
-    words (Tensor): Word ids, in ascending order. *Shape:* `(r,)`
+    words (Tensor): Word ids of candidates and targets, in ascending order. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
     bias (Tensor): *Shape:* `(r,)`
-    candidates (Candidates): The candidates. `words` contains their words and the targets.
+    candidates (Candidates): The candidates.
     """
 
     words: Tensor
@@ -133,8 +133,8 @@ class LanguageModelSoftmax(nn.Module):
     ) -> Tensor:
         """Compute the mean cross-entropy of the targets against the candidates.
 
-        If the candidates are negatives, each logit is reduced by the log-probability that its word
-        is drawn, also the logit of the target. A negative that equals the target does not count. So
+        If the candidates are negatives, each logit (also the target's) is reduced by the
+        log-probability that its word is drawn. A negative that equals the target does not count. So
         the optimum is the same as with the full softmax (Jean et al. 2015), but the loss is not a
         log-likelihood. bilm-tf does the same with TensorFlow's `sampled_softmax_loss`.
 

@@ -5,10 +5,10 @@ of the operation. If another program uses a core, a short operation can take as 
 system's time slice. On two cores, one of them busy, LSTMs with 512 units embedded 6,900 words/s
 with one thread, but only 126 words/s with two threads.
 
-This module does not call `torch.set_num_threads(1)`, because it also applies to Python threads that
-start later: a Python thread that starts during a short operation would keep a single core forever.
-The module sets the number in OpenMP and MKL, for the calling Python thread only. If this is not
-possible, it calls `torch.set_num_threads`.
+This module sets the number in OpenMP and MKL, for the calling Python thread only. The alternative,
+`torch.set_num_threads(1)`, also applies to Python threads that start later: a Python thread that
+starts during a short operation would keep a single core forever. So the alternative is used only if
+the functions of OpenMP and MKL are not found.
 """
 
 import ctypes

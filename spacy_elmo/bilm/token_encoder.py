@@ -2,8 +2,8 @@
 
 The convolution and its maximum over positions are one operation of autograd. A batch has few
 different characters, but many windows (positions of a filter). So each character is multiplied once
-with each tap (column of weights) of the filters, which gives a table. The value of a window is a
-sum of rows from this table:
+with each tap (column of weights) of the filters, which gives a table. For the window at position p
+of token n, the value is a sum of rows from this table:
 
     value[n, p] = sum over taps t of table[t, index[n, p + t]] + bias
     table[t, c] = weight[t] characters[c]
@@ -275,7 +275,7 @@ def _values(table: Tensor, index: Tensor) -> Tensor:
     """Compute the value of each filter in each window, without bias: a sum of rows of the table.
 
     table (Tensor): Products of each character with the filters, per tap. *Shape:* `(width, C, F)`
-    index (Tensor): Index of each character of each token. *Shape:* `(n, T)`
+    index (Tensor): Index into axis C of the table, for each character. *Shape:* `(n, T)`
     RETURNS (Tensor): *Shape:* `(n, T - width + 1, F)`
     """
     width, n_characters, n_filters = table.shape

@@ -322,7 +322,7 @@ def check_precision(precision: str) -> None:
 def swapped_gates(weight: Any) -> Any:
     """Swap the gates j and f: from the order i, j, f, o to PyTorch's i, f, j, o, or back.
 
-    ELMoForManyLangs also stores PyTorch's order.
+    The files of ELMoForManyLangs have PyTorch's order, too.
 
     weight (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`
     RETURNS (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`

@@ -208,7 +208,7 @@ def _between_marks(
     """Lay out ids in one row per word: first mark, ids of the word, last mark, padding.
 
     flat (numpy.ndarray): Ids of all words, one word after the other.
-    spelled (Sequence[Sized]): The words. The length of a word is its number of ids.
+    spelled (Sequence[Sized]): The words. `len` of a word must be its number of ids.
     marks (Tuple[int, int, int]): Ids of the first mark, the last mark and padding.
     max_characters (int): Maximum number of ids in a row.
     widest_filter (Optional[int]): Width of the widest convolution; None for rows of maximum length.

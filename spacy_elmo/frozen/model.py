@@ -170,7 +170,7 @@ class FrozenBiLM:
         """Set a function that reads the weights again, so that their memory can be freed.
 
         read (Callable[[], Mapping[str, numpy.ndarray]]): Function that returns the same arrays.
-        RETURNS (FrozenBiLM): The same model.
+        RETURNS (FrozenBiLM): This model.
         """
         self._weights = Weights(self._weights.get(), read)
         return self

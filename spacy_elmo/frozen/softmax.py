@@ -88,7 +88,11 @@ class FrozenSoftmax:
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield two weights for each cluster of rare words: `(low, P)` and `(n_words, low)`."""
+        """Yield the two weights of each cluster of rare words.
+
+        The first, `(low, P)`, maps a context vector to a smaller width. The second, `(n_words,
+        low)`, maps the result to logits.
+        """
         n_tails = sum(name.endswith(".0.weight") for name in self._arrays)
         for i in range(n_tails):
             names = (f"layers.tail.{i}.{k}.weight" for k in (0, 1))

@@ -23,7 +23,7 @@ from .windows import Window
 class FrozenLanguageModel:
     """Frozen biLM with a softmax that predicts words.
 
-    bilm (FrozenBiLM): The layers.
+    bilm (FrozenBiLM): Token encoder and LSTMs, without a softmax.
     softmax (FrozenSoftmax): The output layer, shared by both directions.
     vocabulary (Vocabulary): The words of the softmax.
     RAISES (ValueError): A direction of the biLM sees the words that it must predict, because

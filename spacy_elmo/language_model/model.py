@@ -23,7 +23,7 @@ from .windows import Window
 class Contexts(torch.nn.Module):
     """Module that runs a biLM over windows of text, to get the vectors that predict words.
 
-    bilm (BiLM): The layers.
+    bilm (BiLM): Token encoder and LSTMs, without a softmax.
     """
 
     def __init__(self, bilm: BiLM):
@@ -89,7 +89,7 @@ class Contexts(torch.nn.Module):
 class LanguageModel(torch.nn.Module):
     """Trainable biLM with a softmax that predicts words.
 
-    bilm (BiLM): The layers.
+    bilm (BiLM): Token encoder and LSTMs, without a softmax.
     softmax (Softmax): The output layer, shared by both directions.
     vocabulary (Vocabulary): The words of the softmax.
     RAISES (ValueError): A direction of the biLM sees the words that it must predict, because

@@ -94,7 +94,7 @@ class TrainingBatches:
 
     streams (Streams): The text.
     batch_size (int): Number of streams. A short text has fewer streams.
-    unroll_steps (int): Tokens per stream in a window. If the text is shorter, its length.
+    unroll_steps (int): Tokens per stream in a window; at most the length of the text.
     seed (int): Seed for the start position of each epoch.
     directions (str): "same": both directions read the same text. "different": the backward
         direction reads text that is half a corpus further on.

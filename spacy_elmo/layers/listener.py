@@ -113,7 +113,7 @@ class ElmoListener(Model):
 def forward(
     model: ElmoListener, docs: Sequence[Doc], is_train: bool
 ) -> tuple[Vectors, Callable[[Vectors], list[Doc]]]:
-    """Return the mix of each Doc's layers. In prediction without layers, all Docs get zeros."""
+    """Return the mix of each Doc's layers. In prediction, return zeros if no Doc has layers."""
     report: Optional[Report] = None
     if not is_train:
         layers = _read(model, docs)

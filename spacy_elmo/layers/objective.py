@@ -38,8 +38,8 @@ def build_pretrain_bilm(n_buckets: int = 10_000) -> Callable[[Vocab, BiLMModel],
     The weights are trained even with `frozen = true`, which concerns only `spacy train`.
 
     n_buckets (int): Number of buckets, including one for each of the two marks.
-    RETURNS (Callable[[Vocab, Model], Model]): A function that makes the model to train from the
-        pipe's model.
+    RETURNS (Callable[[Vocab, Model], Model]): A function from the pipe's model to the model that
+        `spacy pretrain` trains.
     RAISES (ValueError): `n_buckets` leaves no bucket for words.
     """
     if n_buckets <= N_MARKS:

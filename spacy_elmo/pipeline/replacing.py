@@ -1,8 +1,9 @@
 """Support for `nlp.replace_listeners`: a copy of the language model replaces a listener.
 
-spaCy writes the new config to the path that the user gives, and replaces the listeners in the
-model. It does not check the path. With a wrong path, config and model do not fit: the pipeline can
-be saved, but not loaded. So we check the paths before spaCy changes anything.
+The user gives the paths of listeners in the component's config, such as `model.tok2vec`. spaCy
+writes the new config to these paths, and replaces the listeners in the model. spaCy does not check
+the paths. With a wrong path, config and model do not fit: the pipeline can be saved, but not
+loaded. So we check the paths before spaCy changes anything.
 
 spaCy passes neither the paths nor the component's config to its callbacks. We read them from the
 local variables of `replace_listeners`. If a later version of spaCy changes that function, we check

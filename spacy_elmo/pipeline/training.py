@@ -155,7 +155,7 @@ class Training(Listening):
             self._finish_batch()
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
-        """Return the layers stored on each Doc; None if there are none from the current weights."""
+        """Return the layers stored on each Doc; None for a Doc without layers of these weights."""
         identity = self._shim.identity if docs else ""
         return [get_layers(doc, self.name, identity) for doc in docs]
 

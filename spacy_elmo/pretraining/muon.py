@@ -45,7 +45,7 @@ class Muon(torch.optim.Optimizer):
     weight_decay (float): The factor `decay` in the formula. Without decay the weights grow, so that
         updates at a constant rate change them less and less.
     product_dtype (Optional[torch.dtype]): Dtype of the products in the Newton-Schulz steps.
-        Default: the dtype of the weights. Momentum and updates always have this dtype.
+        Default: the dtype of the weights. Momentum and updates always have the weights' dtype.
     """
 
     def __init__(

@@ -39,9 +39,9 @@ def misspell_inputs(
     all misspelled occurrences of a word have the same misspelling, so that it is encoded only once.
 
     window (Window): The window.
-    types (Sequence[str]): The distinct tokens of the corpus; the ids in the window are indices.
+    types (Sequence[str]): The distinct tokens of the corpus. An id in the window is an index here.
     share (float): Probability to misspell a word of three or more letters, 0 to 1.
-    rng (numpy.random.Generator): Source of the choices.
+    rng (numpy.random.Generator): Random number generator.
     RETURNS (Tuple[Window, Sequence[str]]): The window with ids of misspelled words, and the strings
         of all ids: `types`, followed by the misspelled words.
     """
@@ -67,7 +67,7 @@ def misspell(word: str, letters: str, rng: np.random.Generator) -> str:
 
     word (str): A word of two or more letters.
     letters (str): Letters to choose from. A letter that is frequent in the text occurs more often.
-    rng (numpy.random.Generator): Source of the choices.
+    rng (numpy.random.Generator): Random number generator.
     RETURNS (str): The misspelled word. It can equal the word, for example if equal letters are
         swapped.
     """

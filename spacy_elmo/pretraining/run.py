@@ -194,7 +194,10 @@ def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
 
 
 def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:
-    """Warn if a corpus was prepared with a setting that is neither the config's nor the default."""
+    """Warn if a corpus was prepared with other vocabulary settings than the config.
+
+    A corpus that was prepared with the default settings causes no warning.
+    """
     prepared = manifest_of(folder)["settings"]
     defaults = VocabularySettings().model_dump()
     for name, wanted in config.vocabulary.model_dump().items():
@@ -221,7 +224,7 @@ def keep_freed_memory() -> bool:
 
 
 def is_this_machine(budget: Budget) -> bool:
-    """Return whether this machine can run a budget in one process.
+    """Return whether this machine has the processors of a budget, for one process.
 
     If the machine or the budget has GPUs, the budget must be one GPU. Otherwise the budget must not
     have more cores than the machine.

@@ -149,7 +149,7 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
 def _coloring(
     name: str, kind: str, numbers: Ints1d, labels: list[str], typical: list, note: str
 ) -> Section:
-    """Make a way to color the occurrences: by their numbers, which are indices of `labels`."""
+    """Make a coloring of the map: `numbers` contains the index in `labels` of each occurrence."""
     return {
         "name": name,
         "kind": kind,

@@ -21,7 +21,7 @@ GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
 
 
 class _Matrix(ctypes.Structure):
-    """Struct `Matrix` of `kernel.cpp`. An empty one has no panels."""
+    """Struct `Matrix` of `kernel.cpp`: a packed weight. Without a weight, `panels` is null."""
 
     _fields_ = (
         ("panels", ctypes.c_void_p),

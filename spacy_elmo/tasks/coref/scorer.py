@@ -136,10 +136,10 @@ def muc(clusters: Clusters, others: Clusters) -> tuple[int, int]:
 
 
 def b_cubed(clusters: Clusters, others: Clusters) -> tuple[float, int]:
-    """Sum, over all mentions, the right share of a mention's cluster (Bagga and Baldwin 1998).
+    """Sum the share of each mention's cluster that is right (Bagga and Baldwin 1998).
 
     The share is the number of mentions that the mention's clusters in `clusters` and `others` have
-    in common, divided by the size of the cluster in `clusters`.
+    in common, divided by the size of the cluster in `clusters`. The arguments are those of `muc`.
 
     RETURNS (Tuple[float, int]): The sum, and the number of mentions.
     """
@@ -151,7 +151,8 @@ def b_cubed(clusters: Clusters, others: Clusters) -> tuple[float, int]:
 def ceafe(clusters: Clusters, others: Clusters) -> float:
     """Match each cluster with at most one cluster of `others` (Luo 2005).
 
-    The similarity of two clusters k and r is phi 4, `2 |k & r| / (|k| + |r|)`.
+    The similarity of two clusters k and r is phi 4, `2 |k & r| / (|k| + |r|)`. The arguments are
+    those of `muc`.
 
     RETURNS (float): The sum of the similarities in the best matching.
     """
@@ -165,11 +166,11 @@ def ceafe(clusters: Clusters, others: Clusters) -> float:
 
 
 def lea(clusters: Clusters, others: Clusters) -> tuple[float, int]:
-    """Sum, over all clusters, the size times the share of right links (Moosavi and Strube 2016).
+    """Sum each cluster's size times its share of right links (Moosavi and Strube 2016).
 
     A cluster has a link between each two of its mentions. A link is right if one cluster of
     `others` also contains both mentions. A cluster of one mention is right if it is also in
-    `others`.
+    `others`. The arguments are those of `muc`.
 
     RETURNS (Tuple[float, int]): The sum, and the sum of the clusters' sizes.
     """

@@ -1,9 +1,10 @@
 """Model of `elmo_crf`: scores of tags, and the partition function of a linear-chain CRF.
 
-Each step of the recursion computes `log(exp(values) @ exp(matrix))`. We subtract the largest value
-first, so that one matrix product is enough. If this would underflow because the values are too far
-apart, `log_sum_exp` computes the step. The gradient has its own code, because PyTorch's autograd
-takes twice as long.
+A recursion over the tokens computes the partition function. Each step computes
+`log(exp(values) @ exp(matrix))` from the values of the step before and the matrix of transition
+scores. We subtract the largest value first, so that one matrix product is enough. If the product
+would underflow because the values are too far apart, `log_sum_exp` computes the step. The gradient
+has its own code, because PyTorch's autograd takes twice as long.
 """
 
 from collections.abc import Callable, Sequence

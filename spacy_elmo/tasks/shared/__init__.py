@@ -55,8 +55,8 @@ class DocHead:
     def forward(cls, model: Model, docs: list[Doc], is_train: bool) -> tuple[Self, Callable]:
         """Compute the vectors of Docs. Return an object of this class, and the backward pass.
 
-        In training, call the object, and run the backward pass of each of these calls. Then run the
-        backward pass that this method returned, once, with the object as its argument.
+        In training, call the object one or more times, and run the backward pass of each call. Then
+        run the backward pass that this method returned, once, with the object as its argument.
         """
         vectors, backprop_tok2vec = model.get_ref("tok2vec")(docs, is_train)
         head = cls(model.get_ref("head"), vectors, is_train)

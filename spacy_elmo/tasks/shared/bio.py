@@ -14,8 +14,8 @@ class BIOTags:
     """Converter between labeled spans and BIO tags. A tag is a number.
 
     Tag 0 is O. The next tags are B and I of the first label, then B and I of the second label, and
-    so on. I can only follow B or I of the same label. Three arrays contain 0 for valid tags, and
-    minus infinity for invalid tags:
+    so on. A tag I can only follow a tag B or I of the same label. Three arrays contain 0 for valid
+    tags, and minus infinity for invalid tags:
 
     * `transitions`: from the tag of a token to the tag of the next. *Shape:* `(n_tags, n_tags)`
     * `start`: for the tag of the first token. *Shape:* `(n_tags,)`
@@ -161,7 +161,7 @@ class TagError(ValueError):
 def parse_bio(tags: Sequence[str]) -> list[LabeledSpan]:
     """Convert BIO tags, such as "B-LOC", to spans.
 
-    RAISES (TagError): A tag is unknown, or I follows neither B nor I of its label.
+    RAISES (TagError): A tag is unknown, or a tag I follows neither B nor I of its label.
     """
     spans: list[LabeledSpan] = []
     previous = "O"

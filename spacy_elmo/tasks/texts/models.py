@@ -119,7 +119,7 @@ def forward_esim(model: Model, docs: list[Doc], is_train: bool) -> tuple[Floats2
 
 
 def forward_bidaf(model: AnswerModel, docs: list[Doc], is_train: bool) -> tuple[Scores, Callable]:
-    """Compute the logits of contexts. For a token in two windows, use the window that keeps it."""
+    """Compute the logits of contexts. A token in two windows gets the logits of only one window."""
     cut = Windows(model.attrs["window"], model.attrs["overlap"])
     halves = [read_halves(doc, model.attrs["groups"]) for doc in docs]
     items = []

@@ -17,7 +17,7 @@ class ESIM(nn.Module):
     et al. 2018, section 3.3).
 
     nI (int): Width of the input vectors.
-    nE (int): Width of the vectors for the output of the first biLSTM; 0 for none.
+    nE (int): Width of the vectors to append to the output of the first biLSTM; 0 for none.
     nO (int): Number of labels.
     width (int): Width of the layers.
     dropout (float): Dropout rate of the input of each layer. All tokens of a text have the same
@@ -39,8 +39,9 @@ class ESIM(nn.Module):
 
         first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
         second (Sequence[Tensor]): Vectors of the second texts. *Shape:* `(n_tokens, nI)` each
-        beside (Sequence[Tensor]): Vectors for the output of the first biLSTM: none, or an argument
-            for the first and one for the second texts. *Shape:* `(n_tokens, nE)` each
+        beside (Sequence[Tensor]): Vectors to append to the output of the first biLSTM: no
+            argument, or two (vectors of the first texts, vectors of the second texts).
+            *Shape:* `(n_tokens, nE)` each
         RETURNS (Tensor): *Shape:* `(n_pairs, nO)`
         """
         beside = beside or ([], [])
@@ -108,7 +109,7 @@ class BiDAFSelfAttention(nn.Module):
     al. 2018, section 3.3).
 
     nI (int): Width of the input vectors.
-    nE (int): Width of the vectors for the output of the first biGRU; 0 for none.
+    nE (int): Width of the vectors to append to the output of the first biGRU; 0 for none.
     width (int): Width of the layers.
     dropout (float): Dropout rate of the input of each layer. All tokens of a text have the same
         mask.
