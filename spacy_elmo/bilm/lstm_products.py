@@ -40,7 +40,7 @@ class ForwardProducts:
         self.bias = doubled_candidate(bias)
         self.projection = None if projection is None else self._transposed(projection)
 
-    def of_inputs(self, inputs: Tensor, gates: Tensor) -> None:
+    def project_inputs(self, inputs: Tensor, gates: Tensor) -> None:
         """Compute `W x + b` for the inputs x of several steps, and write it to `gates`."""
         if self.is_lower:
             gates.copy_(torch.mm(inputs.to(self.dtype), self.input_weight)).add_(self.bias)
@@ -131,13 +131,13 @@ class BackwardProducts:
         elif weights:
             self.d_weights.addmm_(d_gates.t(), self.read[items])
 
-    def of_weights(self) -> tuple[Tensor, Tensor, Tensor]:
+    def weight_gradients(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return the gradients of input weight, state weight and bias, with gates i, j, f, o."""
         sizes = [self.input_weight.shape[1], self.state_weight.shape[1]]
         weights = _reordered(self.d_weights, _STORED).split(sizes, dim=1)
         return weights[0], weights[1], _reordered(self.d_bias, _STORED)
 
-    def of_projection(self, d_outputs: Tensor, gated: Tensor) -> Tensor:
+    def projection_gradient(self, d_outputs: Tensor, gated: Tensor) -> Tensor:
         """Compute the gradient of the projection over all steps.
 
         d_outputs (Tensor): Gradient of the outputs. *Shape:* `(n, P)`

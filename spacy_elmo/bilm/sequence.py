@@ -71,7 +71,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         all_steps, previous_hidden, previous_cell = saved.steps(options), hidden, cell
         with one_thread(_is_short(options, state_weight)):
             for steps, items in windows(options.batch_sizes, chunk_items(inputs, len(bias))):
-                products.of_inputs(inputs[items], saved.gates[items])
+                products.project_inputs(inputs[items], saved.gates[items])
                 for step in all_steps[steps]:
                     size, (gates, cells, squashed, gated, _) = len(step.gates), step
                     products.add_state(previous_hidden[:size], gates)
@@ -138,8 +138,8 @@ class ProjectedLSTMSequence(torch.autograd.Function):
                     )
                     products.add_through_state(first, d_gates, d_states[number][:size])
                 products.end_chunk(items, inputs=needed[0], weights=needed[3] or needed[4])
-        d_projection = products.of_projection(d_outputs, saved.gated) if needed[6] else None
-        found = (products.d_inputs, d_hidden, d_cell, *products.of_weights(), d_projection)
+        d_projection = products.projection_gradient(d_outputs, saved.gated) if needed[6] else None
+        found = (products.d_inputs, d_hidden, d_cell, *products.weight_gradients(), d_projection)
         return (*(grad if wanted else None for grad, wanted in zip(found, needed)), None)
 
 

@@ -103,7 +103,7 @@ class CharacterCNN(nn.Module):
             nn.init.normal_(self.projection.weight, std=math.sqrt(1.0 / config.projected_width))
             nn.init.zeros_(self.projection.bias)
 
-    def of_characters(
+    def encode_characters(
         self, character_ids: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
         """Encode tokens by their characters: convolutions, maxima, activation and highways.
@@ -190,7 +190,7 @@ class TokenEncoder(CharacterCNN):
     def __init__(self, config: BiLMConfig, vocabularies: Vocabularies):
         super().__init__(config)
         self.indexer = make_indexer(config, vocabularies)
-        self.are_ready_made = config.token_encoder == "bilm-tf"
+        self.uses_word_table = config.token_encoder == "bilm-tf"
         self.words: Optional[nn.Embedding] = None
         if config.n_words:
             self.words = nn.Embedding(config.n_words, config.word_embed_dim)
@@ -206,17 +206,17 @@ class TokenEncoder(CharacterCNN):
         characters, word_ids = (cast(Optional[Tensor], part) for part in ids)
         if self.words is None or word_ids is None:
             assert characters is not None
-            return self.project(self.of_characters(characters, product_dtype), product_dtype)
+            return self.project(self.encode_characters(characters, product_dtype), product_dtype)
         if characters is None:
             return self.project(self.words(word_ids), product_dtype)
-        if not self.are_ready_made:
-            both = [self.words(word_ids), self.of_characters(characters, product_dtype)]
+        if not self.uses_word_table:
+            both = [self.words(word_ids), self.encode_characters(characters, product_dtype)]
             return self.project(torch.cat(both, dim=1), product_dtype)
         vectors = cast(Tensor, self.words(word_ids.clamp(min=0)))
         unknown = (word_ids < 0).nonzero().squeeze(1)
         if not len(unknown):
             return vectors
-        spelled = self.of_characters(characters.index_select(0, unknown), product_dtype)
+        spelled = self.encode_characters(characters.index_select(0, unknown), product_dtype)
         return vectors.index_copy(0, unknown, self.project(spelled, product_dtype))
 
 
@@ -245,7 +245,7 @@ class ConvolutionMaximum(torch.autograd.Function):
         """Compute the gradients of the character embeddings, the weight and the bias."""
         characters, index, taps, positions = ctx.saved_tensors
         d_table = grad.new_zeros(len(taps), len(characters), grad.shape[1])
-        columns = positions.long()
+        columns = positions.to(torch.int64, copy=True)
         for of_tap in d_table:
             of_tap.scatter_add_(0, index.gather(1, columns), grad)
             # After the last tap, the index could be out of range.

@@ -41,7 +41,7 @@ def download_cli(
                 check(file, path)
         with stopped("Stopped. To resume, run the same command again"):
             path = obtain(model, force=force)
-        msg.good(f"{model.name}: {path}", f"Licence: {model.licence or 'unknown'}")
+        msg.good(f"{model.name}: {path}", f"License: {model.licence or 'unknown'}")
 
 
 def _print_list() -> None:
@@ -56,5 +56,5 @@ def _print_list() -> None:
         size = f"{model.size / 1e6:,.0f} MB" if model.size else ""
         cached = "yes" if model.is_cached else ""
         rows.append((model.name, model.lang, model.format, size, cached, model.licence))
-    print_table(rows, ("name", "lang", "format", "size", "cached", "licence"), ("l", "l", "l", "r"))
+    print_table(rows, ("name", "lang", "format", "size", "cached", "license"), ("l", "l", "l", "r"))
     msg.info(f"The cache is {cache_folder()}. Sizes that are not known are omitted")

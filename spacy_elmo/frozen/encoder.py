@@ -53,7 +53,7 @@ class FrozenEncoder:
         shapes = parameter_shapes(config).items()
         products = [math.prod(s) for name, s in shapes if name.startswith("encoder.h")]
         self.n_weights = sum(products) // 2 + config.projected_width * config.projection_dim // 2
-        self.are_ready_made = config.token_encoder == "bilm-tf"
+        self.uses_word_table = config.token_encoder == "bilm-tf"
         self.words = weights["encoder.words.weight"] if config.n_words else None
 
         def linear(*names: str) -> Any:
@@ -104,7 +104,7 @@ class FrozenEncoder:
         words = _float32(self.words[np.maximum(word_ids, 0)])
         if characters is None:
             return self._project(words)
-        if not self.are_ready_made:
+        if not self.uses_word_table:
             both = [words, self._encode_characters(characters)]
             return self._project(np.concatenate(both, axis=1))
         unknown = np.flatnonzero(word_ids < 0)

@@ -20,7 +20,7 @@ from .frozen import check_predicts, types_of
 from .windows import Window
 
 
-class Contexts(torch.nn.Module):
+class BiLMEncoder(torch.nn.Module):
     """Module that runs a biLM over windows of text, to get the vectors that predict words.
 
     bilm (BiLM): Token encoder and LSTMs, without a softmax.
@@ -125,7 +125,7 @@ class LanguageModel(torch.nn.Module):
         RETURNS (Tuple[Sequence[Tensor], BiLMState]): The packed top layer of each direction,
             *Shape:* `(n_items, projection_dim)`, and the state after the window.
         """
-        found, state = Contexts(self.bilm)(window, types, state)
+        found, state = BiLMEncoder(self.bilm)(window, types, state)
         return found.chunk(self.bilm.config.n_directions), state
 
     def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:

@@ -261,11 +261,11 @@ class BiLMShim(Shim):
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the language model to a device. Do nothing if its weights have not been read yet.
 
-        device_type (str): "cpu" or "gpu".
-        device_id (int): Index of the GPU.
+        device_type (str): "cpu", "mps", or another name for CUDA's GPUs, such as "gpu" or "cuda".
+        device_id (int): Index of the CUDA GPU.
         """
         if self._model is not None:
-            device = "cpu" if device_type == "cpu" else f"cuda:{device_id}"
+            device = device_type if device_type in ("cpu", "mps") else f"cuda:{device_id}"
             self._model = fitting(self._model, self.settings, device)
 
     def to_bytes(self) -> bytes:

@@ -80,7 +80,7 @@ def share_table(model: LanguageModel) -> None:
     """
     encoder, softmax = model.bilm.encoder, model.softmax
     read = encoder.indexer.vocabularies.words
-    if encoder.words is None or encoder.embedding is not None or not encoder.are_ready_made:
+    if encoder.words is None or encoder.embedding is not None or not encoder.uses_word_table:
         raise ValueError(
             "share_embedding_softmax is for models of words alone: char_embed_dim = 0 and n_words"
         )

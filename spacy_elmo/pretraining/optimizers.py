@@ -39,13 +39,15 @@ class Optimizers:
         rates = {"lr": settings.muon_learn_rate, "weight_decay": settings.weight_decay}
         taken = {id(weight) for group in matrices for weight in group["params"]}
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
-        self.of_bilm = _make(settings, rest, rows=False)
+        self.bilm_optimizer = _make(settings, rest, rows=False)
         known = {id(weight) for weight in self.bilm_weights}
         weights = list(model.softmax.parameters())
         own = [weight for weight in weights if id(weight) not in known]
         self.is_shared = len(own) < len(weights)
-        self.of_softmax = _make(settings, own, rows=not isinstance(model.softmax, AdaptiveSoftmax))
-        self.by_name = {"bilm": self.of_bilm, "softmax": self.of_softmax}
+        self.softmax_optimizer = _make(
+            settings, own, rows=not isinstance(model.softmax, AdaptiveSoftmax)
+        )
+        self.by_name = {"bilm": self.bilm_optimizer, "softmax": self.softmax_optimizer}
         if matrices:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
 

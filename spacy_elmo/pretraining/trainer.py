@@ -23,7 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..bilm.lstm import BiLMState
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
-from ..language_model.model import Contexts, LanguageModel
+from ..language_model.model import BiLMEncoder, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
 from ..language_model.windows import Streams, TrainingBatches, Window
@@ -116,7 +116,7 @@ class Trainer:
         )
         self.words = self.model.vocabulary.ids_of(train.types)
         self.state = self.model.bilm.zero_state(self.batches.batch_size // self.processes.size)
-        self.contexts: Any = Contexts(self.model.bilm)
+        self.contexts: Any = BiLMEncoder(self.model.bilm)
         if self.processes.size > 1:
             self.contexts = DistributedDataParallel(self.contexts)
         elif self.settings.accumulate_gradient == 1 and not self.settings.dropout:

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import spacy
 import torch
 
 from spacy_elmo.bilm import precision
@@ -15,6 +16,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.embedding.embed import _on_cpu
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.packing import pack
+from spacy_elmo.layers import bilm as layer
 
 from helpers.models import SENTENCES, tiny_bilm, tiny_module
 from helpers.plain_lstm import plain_loop
@@ -31,7 +33,7 @@ def test_everything_stays_on_the_device(is_train, dtype):
     with torch.device("meta"):
         bilm = BiLM(config).requires_grad_(is_train)
         ids = torch.zeros(7, 6, dtype=torch.int64)
-        vectors = bilm.encoder.project(bilm.encoder.of_characters(ids, dtype), dtype)
+        vectors = bilm.encoder.project(bilm.encoder.encode_characters(ids, dtype), dtype)
         rows = torch.zeros(2, sum(packed.batch_sizes), dtype=torch.int64)
         state = BiLMState(torch.zeros(2, 2, 3, 4), torch.zeros(2, 2, 3, 8))
         outputs, after = bilm(vectors, rows, packed.batch_sizes, state, product_dtype=dtype)
@@ -95,6 +97,17 @@ def test_embed_by_the_path_of_a_gpu(monkeypatch, name):
             error = (ours - theirs).norm() / theirs.norm().clamp(min=1e-9)
             assert error < (1e-5 if dtype is None else 0.02)
             assert dtype is None or not ours.numel() or error > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "device"), [("cpu", "cpu"), ("mps", "mps"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")]
+)
+def test_names_of_devices(monkeypatch, name, device):
+    pipe = spacy.blank("en").add_pipe("elmo")
+    pipe.set_bilm(tiny_bilm())
+    monkeypatch.setattr(layer, "fitting", fitting := Mock())
+    pipe.move_to(name)
+    assert fitting.call_args.args[2] == device
 
 
 def test_layers_are_copied_as_they_are():

@@ -29,7 +29,7 @@ def test_token_vectors(changes):
     encoder = make_bilm(options, data).thaw().requires_grad_(False).encoder
     ids = character_ids(TOKENS, max_characters=options["char_cnn"]["max_characters_per_token"])
     expected = [reference.token_vector(options, data, token) for token in TOKENS]
-    vectors = encoder.project(encoder.of_characters(torch.from_numpy(ids)))
+    vectors = encoder.project(encoder.encode_characters(torch.from_numpy(ids)))
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
     assert (encoder.projection is None) == (changes.get("filters") == [[1, 2], [4, 3]])
 
@@ -53,7 +53,7 @@ def test_starting_values():
 
 def test_padding_row_is_not_trained():
     encoder = CharacterCNN(BiLMConfig(filters=((1, 4),)))
-    encoder.of_characters(torch.tensor([[0, 5, 0]])).sum().backward()
+    encoder.encode_characters(torch.tensor([[0, 5, 0]])).sum().backward()
     assert encoder.embedding.weight.grad[0].abs().max() == 0
 
 
@@ -64,7 +64,7 @@ def test_all_characters_or_those_that_occur(monkeypatch):
     found = []
     for different in (token_encoder.different, lambda ids, n: (torch.arange(n), ids.long())):
         monkeypatch.setattr(token_encoder, "different", different)
-        vectors = encoder.of_characters(ids)
+        vectors = encoder.encode_characters(ids)
         weights = torch.arange(vectors.numel(), dtype=torch.float64).view(vectors.shape).cos()
         asked = list(encoder.parameters())
         gradients = torch.autograd.grad((vectors * weights).sum(), asked, allow_unused=True)
@@ -79,7 +79,7 @@ def test_tokens_in_parts(monkeypatch):
     ids = torch.from_numpy(
         character_ids(sorted(TOKENS, key=lambda token: len(token.encode("utf8", "ignore"))))
     )
-    whole = encoder.of_characters(ids)
+    whole = encoder.encode_characters(ids)
     widths = []
     original = token_encoder.different
 
@@ -89,7 +89,7 @@ def test_tokens_in_parts(monkeypatch):
 
     monkeypatch.setattr(token_encoder, "different", different)
     monkeypatch.setattr(token_encoder, "CONVOLVED_TOKENS", 4)
-    torch.testing.assert_close(encoder.of_characters(ids), whole, rtol=1e-13, atol=1e-14)
+    torch.testing.assert_close(encoder.encode_characters(ids), whole, rtol=1e-13, atol=1e-14)
     assert widths == sorted(widths) and widths[0] < widths[-1]
     assert len(widths) == -(-len(TOKENS) // 4)
 

@@ -219,7 +219,7 @@ def test_file_that_may_not_grow(tmp_path, share):
 SPOILED = {
     "a weight of the model": lambda t: t.model.bilm.stacks[0][0].bias,
     "a weight of the softmax": lambda t: t.model.softmax.weight,
-    "a moment": lambda t: next(iter(t.optimizers.of_bilm.state.values()))["exp_avg_sq"],
+    "a moment": lambda t: next(iter(t.optimizers.bilm_optimizer.state.values()))["exp_avg_sq"],
 }
 
 

@@ -146,7 +146,7 @@ def test_new_softmax_is_trained_alone_first(folder, kind):
         still.append(all(torch.equal(weights[name], bilm[name]) for name in bilm))
         assert trainer.is_softmax_alone == still[-1]
         softmaxes.append(torch.nn.utils.parameters_to_vector(trainer.model.softmax.parameters()))
-        rates.append(trainer.optimizers.of_softmax.param_groups[0]["lr"])
+        rates.append(trainer.optimizers.softmax_optimizer.param_groups[0]["lr"])
         if trainer.progress.step == 5:
             assert trainer.progress.before is None
             before.append(perplexity(trainer.model, DEV, n_streams=2).mean)

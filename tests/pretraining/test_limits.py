@@ -47,7 +47,7 @@ def test_limit_of_minutes(monkeypatch, elapsed, n_steps):
     trainer = make(max_steps=0, max_minutes=3, warmup_steps=0, decay="linear", learn_rate=0.1)
     trainer.progress.elapsed = elapsed
     rates = []
-    run(trainer, on_step=lambda t: rates.append(t.optimizers.of_bilm.param_groups[0]["lr"]))
+    run(trainer, on_step=lambda t: rates.append(t.optimizers.bilm_optimizer.param_groups[0]["lr"]))
     assert trainer.progress.step == n_steps
     assert trainer.progress.elapsed == elapsed + 30 * n_steps
     assert trainer.progress.seconds == 10 * n_steps

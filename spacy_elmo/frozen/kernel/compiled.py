@@ -133,15 +133,15 @@ class CompiledLSTM:
         self.library = library
         self.clips = ctypes.c_float(cell_clip), ctypes.c_float(proj_clip)
         bias = blocks_of_units(weights.bias[:, None])[:, 0]
-        self.of_inputs = CompiledLinear(library, blocks_of_units(weights.input), bias, type)
-        self.of_state = PackedMatrix(blocks_of_units(weights.state), type)
-        self.dim = self.of_state.n_outputs // 4
+        self.input_product = CompiledLinear(library, blocks_of_units(weights.input), bias, type)
+        self.state_weight = PackedMatrix(blocks_of_units(weights.state), type)
+        self.dim = self.state_weight.n_outputs // 4
         projection = weights.projection
         self.projection = _Matrix() if projection is None else PackedMatrix(projection, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
         """Compute the part of the gates that depends on the inputs, `(D / 16, n, 64)`."""
-        return self.of_inputs.blocks(inputs)
+        return self.input_product.blocks(inputs)
 
     def run(
         self,
@@ -153,7 +153,7 @@ class CompiledLSTM:
     ) -> np.ndarray:
         """Run the LSTM over packed sequences. Arguments and result are those of `NumpyLSTM.run`."""
         sizes = np.asarray(batch_sizes, dtype="int64")
-        width, n_rows = self.of_state.n_inputs, int(sizes[0])
+        width, n_rows = self.state_weight.n_inputs, int(sizes[0])
         h, c = _widened(hidden[:n_rows], width), _widened(cell[:n_rows], self.dim)
         outputs = np.empty((int(sizes.sum()), width), dtype="float32")
         space = np.empty(
@@ -162,7 +162,7 @@ class CompiledLSTM:
         )
         rows = None if rows is None else np.ascontiguousarray(rows, dtype="int64")
         self.library.elmo_lstm(
-            ctypes.byref(self.of_state),
+            ctypes.byref(self.state_weight),
             ctypes.byref(self.projection),
             *_pointers(gates),
             ctypes.c_int64(gates.shape[1]),

@@ -73,8 +73,8 @@ class NumpyLSTM:
 
     def __init__(self, weights: LSTMWeights, type: str, *, cell_clip: float, proj_clip: float):
         self.cell_clip, self.proj_clip = cell_clip, proj_clip
-        self.of_inputs = NumpyLinear(weights.input, weights.bias, type)
-        self.of_state = NumpyLinear(weights.state, None, type)
+        self.input_product = NumpyLinear(weights.input, weights.bias, type)
+        self.state_product = NumpyLinear(weights.state, None, type)
         self.projection = None
         if weights.projection is not None:
             self.projection = NumpyLinear(weights.projection, None, type)
@@ -85,7 +85,7 @@ class NumpyLSTM:
         inputs (numpy.ndarray): *Shape:* `(n, n_inputs)`
         RETURNS (numpy.ndarray): *Shape:* `(n, 4D)`
         """
-        return self.of_inputs(inputs)
+        return self.input_product(inputs)
 
     def run(
         self,
@@ -112,7 +112,7 @@ class NumpyLSTM:
         first, dim = 0, cell.shape[1]
         for size in batch_sizes:
             items = slice(first, first + size)
-            all_gates = self.of_state(hidden[:size])
+            all_gates = self.state_product(hidden[:size])
             all_gates += gates[items] if rows is None else gates[rows[items]]
             # Slices, because `np.split` and `np.clip` would take as long as the rest of a step.
             i, j, f, o = (all_gates[:, n * dim : (n + 1) * dim] for n in range(4))

@@ -48,7 +48,7 @@ class BIOTags:
         """
         return 1 + len(self.prefixes) * self._index[label]
 
-    def of_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
+    def encode_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
         """Convert spans, which must not overlap, to one tag per token.
 
         RETURNS (numpy.ndarray): The tags, int64. *Shape:* `(n_tokens,)`
@@ -82,7 +82,7 @@ class BIOTags:
         RETURNS (numpy.ndarray): True at tags that agree. *Shape:* `(n_tokens, n_tags)`
         RAISES (KeyError): A label is unknown.
         """
-        allowed = np.eye(len(self), dtype=bool)[self.of_spans(spans, len(missing))]
+        allowed = np.eye(len(self), dtype=bool)[self.encode_spans(spans, len(missing))]
         allowed[missing] = True
         for _, end, label in spans:
             if end < len(missing):  # An I of the same label would make the span longer.

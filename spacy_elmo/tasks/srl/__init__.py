@@ -205,7 +205,7 @@ class SemanticRoleLabeler(SpanPipe):
             else:
                 spans = frames[one.predicate]
             shifted = [(first - start, last - start, label) for first, last, label in spans]
-            tags = self.model.ops.asarray(self._tags.of_spans(shifted, len(one)))
+            tags = self.model.ops.asarray(self._tags.encode_spans(shifted, len(one)))
             rows = self.model.ops.xp.arange(len(tags))
             loss -= float(self.model.ops.xp.log(probabilities[rows, tags] + 1e-30).sum())
             d_logits = probabilities.copy()

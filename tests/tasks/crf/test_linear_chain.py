@@ -77,13 +77,13 @@ def test_constraints_leave_valid_tags(scheme):
         if all(one[1] <= other[0] for one, other in zip(chosen, chosen[1:]))
     ]
     assert len(sets) == 41
-    weights = [total(tags.of_spans(one, 3), chains.scores[0], chains) for one in sets]
+    weights = [total(tags.encode_spans(one, 3), chains.scores[0], chains) for one in sets]
     valid = chains.constrained(tags)
     assert log_partition(valid)[0] == pytest.approx(np.logaddexp.reduce(weights), rel=1e-12)
     best = viterbi(valid.scores[0], valid.transitions, valid.start, valid.end)
     assert tags.spans(best) == list(sets[int(np.argmax(weights))])
     for one in sets:
-        assert tags.spans(tags.of_spans(one, 3)) == list(one)
+        assert tags.spans(tags.encode_spans(one, 3)) == list(one)
 
 
 def agrees(spans, known, missing):
@@ -207,6 +207,6 @@ def test_spans_and_back():
     numbers = [NAMES.index(name) for name in names]
     spans = [(1, 3, "ARG0"), (3, 4, "ARG0"), (4, 6, "V"), (7, 8, "V")]
     assert tags.spans(numbers) == parse_bio(names) == spans
-    assert tags.of_spans(spans, 8).tolist() == numbers
+    assert tags.encode_spans(spans, 8).tolist() == numbers
     with pytest.raises(KeyError):
-        tags.of_spans([(0, 1, "ARG9")], 1)
+        tags.encode_spans([(0, 1, "ARG9")], 1)
