@@ -16,10 +16,6 @@ from helpers.killed import child, killed_at_each_step, left_in
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
 
 
-class Failure(Exception):
-    pass
-
-
 def write_file(path, error=None, content=b"new"):
     with files.atomic_stream(path) as file:
         file.write(content)
@@ -118,7 +114,7 @@ def kill(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("error", [None, Failure, KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt, OSError])
 @pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.parametrize("write", [write_file, write_folder])
 def test_neighbors_stay(tmp_path, write, exists, error):

@@ -38,11 +38,6 @@ def test_read_without_its_name(path, act):
     assert file.open().read() == CONTENT
 
 
-def append(path):
-    with path.open("ab") as file:
-        file.write(b"more")
-
-
 def change(path):
     """A byte, and the time of the last change is another, as it is after a while."""
     seen = path.stat().st_mtime_ns
@@ -51,7 +46,10 @@ def change(path):
     os.utime(path, ns=(seen + 1, seen + 1))
 
 
-@pytest.mark.parametrize("act", [lambda path: os.truncate(path, 10), append, change])
+WAYS = [lambda path: os.truncate(path, 10), lambda path: os.truncate(path, 1001), change]
+
+
+@pytest.mark.parametrize("act", WAYS)
 def test_written_to(path, act):
     file = OpenedFile(path)
     act(path)

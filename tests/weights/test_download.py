@@ -42,8 +42,7 @@ def fetch(server, target, **known):
 
 
 def assert_whole(target, whole=BYTES):
-    assert target.read_bytes() == whole
-    assert [path.name for path in target.parent.iterdir()] == [target.name]
+    assert content(target.parent) == {target.name: whole}
 
 
 def fails(server, target, message, **known):
