@@ -9,50 +9,32 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.files import (
-    atomic_folder,
-    atomic_stream,
-    atomic_write,
-    delete_ours,
-    is_ours,
-    make_ours,
-    put_on_disk,
-    sweep,
-)
+from spacy_elmo import files
 
 from helpers.killed import child, killed_at_each_step, left_in
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="forks, and kills")
 
 
-class Failure(Exception):
-    pass
-
-
 def write_file(path, error=None, content=b"new"):
-    with atomic_stream(path) as file:
+    with files.atomic_stream(path) as file:
         file.write(content)
         if error:
             raise error
 
 
 def write_folder(path, error=None, content=b"new"):
-    with atomic_folder(path) as folder:
+    with files.atomic_folder(path) as folder:
         folder.mkdir()
-        (folder / "x").write_bytes(content)
-        if error:
-            raise error
+        write_file(folder / "x", error, content)
 
 
 def snapshot(folder):
     """Every path below a folder, with the content of files and the targets of links."""
     found = {}
     for path in folder.rglob("*"):
-        name = str(path.relative_to(folder))
-        if path.is_symlink():
-            found[name] = os.readlink(path)
-        else:
-            found[name] = path.read_bytes() if path.is_file() else None
+        content = path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(folder))] = os.readlink(path) if path.is_symlink() else content
     return found
 
 
@@ -66,79 +48,73 @@ def on_disk(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"), [("naïve\n", b"na\xc3\xafve\n"), (b"\xff\r\n", b"\xff\r\n"), ("", b"")]
+    ("name", "content", "expected"),
+    [
+        ("x" * 255, "naïve\n", b"na\xc3\xafve\n"),  # the longest names
+        ("ß" * 127, b"\xff\r\n", b"\xff\r\n"),
+        ("x", "", b""),
+    ],
 )
-def test_write(tmp_path, content, expected):
-    atomic_write(tmp_path / "new" / "folder" / "x", content)
-    assert (tmp_path / "new" / "folder" / "x").read_bytes() == expected
-    atomic_write(tmp_path / "new" / "folder" / "x", b"other")
-    assert snapshot(tmp_path / "new" / "folder") == {"x": b"other"}
-
-
-def test_stream_takes_its_name_at_the_end(tmp_path):
-    (tmp_path / "x").write_bytes(b"old")
-    with atomic_stream(tmp_path / "x") as file, atomic_stream(tmp_path / "y") as other:
-        file.write(b"new, ")
-        file.flush()
-        assert (tmp_path / "x").read_bytes() == b"old"
-        assert not (tmp_path / "y").exists()
-        file.write(b"in two pieces")
-        other.write(b"another")
-    assert snapshot(tmp_path) == {"x": b"new, in two pieces", "y": b"another"}
+def test_write(tmp_path, name, content, expected):
+    for each, wanted in ((content, expected), (b"other", b"other")):
+        files.atomic_write(tmp_path / "new" / "folder" / name, each)
+        assert snapshot(tmp_path / "new" / "folder") == {name: wanted}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
-def test_reader_of_the_old_file_keeps_it(tmp_path):
-    """The content is replaced by a renaming, not written over."""
+def test_stream_takes_its_name_at_the_end(tmp_path):
+    """A reader of the old file keeps it: the content is replaced by a renaming."""
     (tmp_path / "x").write_bytes(b"old content")
     with (tmp_path / "x").open("rb") as reader:
         assert reader.read(4) == b"old "
-        atomic_write(tmp_path / "x", b"new")
+        x, y = (files.atomic_stream(tmp_path / name) for name in "xy")
+        with x as file, y as other:
+            file.write(b"new, ")
+            file.flush()
+            assert (tmp_path / "x").read_bytes() == b"old content"
+            assert not (tmp_path / "y").exists()
+            file.write(b"in two pieces")
+            other.write(b"another")
         assert reader.read() == b"content"
-
-
-def test_content_is_on_the_disk_before_the_name(tmp_path, on_disk):
-    """After a power cut the name may not stand for an empty file."""
-    atomic_write(tmp_path / "x", b"content")
-    number = (tmp_path / "x").stat().st_ino
-    assert on_disk.index(number) < on_disk.index("replace")
+    assert snapshot(tmp_path) == {"x": b"new, in two pieces", "y": b"another"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="numbers of files are another thing there")
-def test_put_on_disk(tmp_path, on_disk):
-    for name in "abc":
+def test_content_is_on_the_disk_before_the_name(tmp_path, on_disk):
+    """After a power cut the name may not stand for an empty file."""
+    files.atomic_write(tmp_path / "a", b"content")
+    number = (tmp_path / "a").stat().st_ino
+    assert on_disk.index(number) < on_disk.index("replace")
+    on_disk.clear()
+    for name in "bc":
         (tmp_path / name).write_text(name)
-    put_on_disk(tmp_path / "a")
-    assert on_disk == [(tmp_path / "a").stat().st_ino]
-    put_on_disk(tmp_path)
+    files.put_on_disk(tmp_path / "a")
+    assert on_disk == [number]
+    files.put_on_disk(tmp_path)
     assert {(tmp_path / name).stat().st_ino for name in "abc"} <= set(on_disk[1:])
 
 
-@pytest.mark.parametrize("exists", [False, True])
-def test_folder(tmp_path, exists):
-    before = {"b": b"old"} if exists else {}
-    for name, content in before.items():
-        atomic_write(tmp_path / "folder" / name, content)
-    with atomic_folder(tmp_path / "folder") as unfinished:
+def test_folder(tmp_path):
+    files.atomic_write(tmp_path / "folder" / "b", b"old")
+    with files.atomic_folder(tmp_path / "folder") as unfinished:
         unfinished.mkdir(exist_ok=True)
         (unfinished / "a").write_bytes(b"new")
         assert tmp_path in unfinished.parents  # The last step is a renaming on the same disk.
-        assert snapshot(tmp_path / "folder") == before
+        assert snapshot(tmp_path / "folder") == {"b": b"old"}
     assert snapshot(tmp_path) == {"folder": None, os.path.join("folder", "a"): b"new"}
 
 
 def killed(run):
     """Kill a child in the middle of what it does."""
     with child(run) as process:
-        _, status = os.waitpid(process, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
+        assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
 
 
-def kill():
+def kill(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("error", [None, Failure, KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt, OSError])
 @pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.parametrize("write", [write_file, write_folder])
 def test_neighbors_stay(tmp_path, write, exists, error):
@@ -160,7 +136,7 @@ def test_neighbors_stay(tmp_path, write, exists, error):
         assert found == before
     written = {name for name in found if Path(name).parts[0] == "q"}
     assert bool(written) == (exists or not error)
-    assert {name: value for name, value in found.items() if name not in written} == neighbors
+    assert {name: found[name] for name in found.keys() - written} == neighbors
 
 
 def test_a_link_is_followed_and_stays(tmp_path):
@@ -173,49 +149,37 @@ def test_a_link_is_followed_and_stays(tmp_path):
     write_file(tmp_path / "file")
     write_file(tmp_path / "dangling")
     write_folder(tmp_path / "folder")
-    assert snapshot(tmp_path / "far") == {
-        "file": b"new",
-        "more": b"new",
-        "folder": None,
-        os.path.join("folder", "x"): b"new",
-    }
+    written = {"file": b"new", "more": b"new", "folder": None, os.path.join("folder", "x"): b"new"}
+    assert snapshot(tmp_path / "far") == written
     assert all((tmp_path / name).is_symlink() for name in ("file", "folder", "dangling"))
 
 
-def test_links_in_a_circle(tmp_path):
+def test_a_folder_and_a_circle_of_links_in_the_way_are_named(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(OSError, match="symbolic links"):
-        atomic_write(tmp_path / "a", "new")
-
-
-@pytest.mark.parametrize("name", ["x" * 255, "ß" * 127])
-def test_the_longest_names(tmp_path, name):
-    atomic_write(tmp_path / name, "new")
-    assert snapshot(tmp_path) == {name: b"new"}
-
-
-def test_a_folder_in_the_way_is_named(tmp_path):
     (tmp_path / "q").mkdir()
+    before = snapshot(tmp_path)
+    with pytest.raises(OSError, match="symbolic links"):
+        files.atomic_write(tmp_path / "a", "new")
     with pytest.raises(IsADirectoryError) as error:
-        atomic_write(tmp_path / "q", "new")
+        files.atomic_write(tmp_path / "q", "new")
     assert error.value.filename == str(tmp_path / "q")
-    assert snapshot(tmp_path) == {"q": None}
+    assert snapshot(tmp_path) == before
 
 
 @posix
 @pytest.mark.parametrize("write", [write_file, write_folder])
 def test_what_a_killed_process_left_goes(tmp_path, monkeypatch, write):
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", lambda _: kill())
-        patched.setattr(Path, "rename", lambda *_: kill())
+        patched.setattr(os, "fsync", kill)
+        patched.setattr(Path, "rename", kill)
         killed(lambda: write(tmp_path / "q"))
         killed(lambda: write(tmp_path / "other"))
     left = set(os.listdir(tmp_path))
     assert len(left) == 2
     write(tmp_path / "q")
     assert len(left.intersection(os.listdir(tmp_path))) == 1  # of the other output
-    sweep(tmp_path)
+    files.sweep(tmp_path)
     assert os.listdir(tmp_path) == ["q"]
 
 
@@ -225,15 +189,15 @@ def test_what_another_process_is_writing_stays(tmp_path):
     (go, going), (done, finished) = os.pipe(), os.pipe()
 
     def write():
-        with atomic_stream(tmp_path / "q") as file:
+        with files.atomic_stream(tmp_path / "q") as file:
             os.write(going, b".")
             os.read(done, 1)
             file.write(b"second")
 
     with child(write) as process:
         assert os.read(go, 1) == b"."
-        atomic_write(tmp_path / "q", "first")
-        sweep(tmp_path)
+        files.atomic_write(tmp_path / "q", "first")
+        files.sweep(tmp_path)
         assert (tmp_path / "q").read_text() == "first"
         os.write(finished, b".")
         assert os.waitpid(process, 0)[1] == 0
@@ -243,7 +207,7 @@ def test_what_another_process_is_writing_stays(tmp_path):
 @posix
 def test_what_another_machine_left_stays(tmp_path, monkeypatch):
     """Its process may be alive."""
-    monkeypatch.setattr(os, "fsync", lambda _: kill())
+    monkeypatch.setattr(os, "fsync", kill)
     killed(lambda: write_file(tmp_path / "q"))
     (left,) = os.listdir(tmp_path)
     monkeypatch.undo()
@@ -257,7 +221,7 @@ def test_a_folder_is_killed_at_each_step(tmp_path):
     write_folder(tmp_path / "q")
     before = snapshot(tmp_path / "q")
     for _ in killed_at_each_step(lambda: write_folder(tmp_path / "q")):
-        sweep(tmp_path)
+        files.sweep(tmp_path)
         assert left_in(tmp_path) == ["q"] and snapshot(tmp_path / "q") == before
 
 
@@ -266,12 +230,12 @@ def test_killed_while_a_folder_is_deleted(tmp_path):
     """Its name is free, or it is whole."""
 
     def make():
-        make_ours(tmp_path / "q.part")
+        files.make_ours(tmp_path / "q.part")
         (tmp_path / "q.part" / "a").write_text("a")
         (tmp_path / "q.part" / "b").write_text("b")
 
     make()
-    for _ in killed_at_each_step(lambda: delete_ours(tmp_path / "q.part")):
+    for _ in killed_at_each_step(lambda: files.delete_ours(tmp_path / "q.part")):
         part = tmp_path / "q.part"
         assert not part.exists() or sorted(os.listdir(part)) == [".spacy-elmo", "a", "b"]
         make()
@@ -279,9 +243,9 @@ def test_killed_while_a_folder_is_deleted(tmp_path):
 
 
 def test_folders_of_ours(tmp_path):
-    make_ours(tmp_path / "ours")
+    files.make_ours(tmp_path / "ours")
     (tmp_path / "ours" / "x").write_text("x")
-    make_ours(tmp_path / "ours")
+    files.make_ours(tmp_path / "ours")
     assert (tmp_path / "ours" / "x").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "ours")
@@ -290,11 +254,11 @@ def test_folders_of_ours(tmp_path):
     (tmp_path / "marked" / ".spacy-elmo").symlink_to(tmp_path / "file")
     before = snapshot(tmp_path)
     for name in ("mine", "link", "file", "marked"):
-        assert not is_ours(tmp_path / name)
+        assert not files.is_ours(tmp_path / name)
         with pytest.raises(ValueError, match=f"{name} is in the way: .* Move it away"):
-            make_ours(tmp_path / name)
-        delete_ours(tmp_path / name)
-    delete_ours(tmp_path / "nowhere")
+            files.make_ours(tmp_path / name)
+        files.delete_ours(tmp_path / name)
+    files.delete_ours(tmp_path / "nowhere")
     assert snapshot(tmp_path) == before
-    delete_ours(tmp_path / "ours")
+    files.delete_ours(tmp_path / "ours")
     assert not (tmp_path / "ours").exists()

@@ -1,10 +1,19 @@
-"""A file's name before what is wrong with it."""
+"""A file's name before what is wrong with it, and what is said where there is no more room."""
+
+import errno
+import os
+import re
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import torch
 
 from spacy_elmo.export.places import InputPiece
 from spacy_elmo.export.text_input import column_number
+from spacy_elmo.files import atomic_stream, full_disk
 from spacy_elmo.files.errors import named_errors
+from spacy_elmo.text.prepare import prepare
 
 
 def test_name_stands_before_the_message(tmp_path):
@@ -15,10 +24,10 @@ def test_name_stands_before_the_message(tmp_path):
     assert found.value.__cause__ is cause
 
 
-@pytest.mark.parametrize(("length", "end"), [(1000, ""), (10**6, r"\.\.\.")])
-def test_long_messages_are_cut(length, end):
-    with pytest.raises(ValueError, match=f"^x: x{{1000}}{end}$"), named_errors("x"):
-        raise ValueError("x" * length)
+def test_long_messages_are_cut():
+    for length, end in ((1000, ""), (10**6, r"\.\.\.")):
+        with pytest.raises(ValueError, match=f"^x: x{{1000}}{end}$"), named_errors("x"):
+            raise ValueError("x" * length)
 
 
 def test_columns_are_named_in_short():
@@ -35,3 +44,68 @@ def test_only_the_kinds_that_are_named():
         raise IndexError("other")
     with named_errors("x"):
         pass
+
+
+FULL = [errno.ENOSPC, errno.EDQUOT, errno.EFBIG]
+
+
+def system_error(number):
+    return OSError(number, os.strerror(number), "some.file")
+
+
+OTHER, LIBRARY = system_error(errno.EIO), RuntimeError("write failed")
+
+
+def raise_in(output, error, context=None, **settings):
+    """Raise an error where `output` is written. As PyTorch's, it may have a context."""
+    error.__context__ = context
+    with full_disk(output, **settings):
+        raise error
+
+
+@pytest.mark.parametrize("number", FULL)
+def test_errors_that_name_it(number):
+    """The system's; a library's has it as its context, or in its message alone."""
+    reason = os.strerror(number)
+    message = re.escape(f"out.hdf5 cannot be written: {reason}. Make room and go on.")
+    system, unnumbered = system_error(number), OSError(f"errno: {reason}!")
+    for error in ([system], [LIBRARY, system], [unnumbered]):
+        with pytest.raises(OSError, match=f"^{message}$"):
+            raise_in(Path("out.hdf5"), *error, advice="go on")
+
+
+@pytest.mark.parametrize("errors", [[OTHER], [LIBRARY, OTHER], [LIBRARY], [KeyError("x")]])
+def test_other_errors_pass(errors):
+    """Also one of the system in a library's place."""
+    with pytest.raises(type(errors[-1])) as found:
+        raise_in("out", *errors)
+    assert found.value is errors[-1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_full_device():
+    refused = pytest.raises(
+        OSError, match="^out cannot .*: No space left on device. Make room and run"
+    )
+    with Path("/dev/full").open("wb", buffering=0) as file:
+        with refused, full_disk("out"):
+            file.write(b"x")
+        with refused, full_disk("out"):
+            torch.save(torch.zeros(1000), file)
+
+
+@pytest.mark.parametrize("number", FULL)
+def test_error_of_an_open_file_has_its_name(tmp_path, number):
+    """Not even an output without advice fails with the system's number only."""
+    path, reason = tmp_path / "x.json", os.strerror(number)
+    with pytest.raises(OSError, match=re.escape(f"{reason}: '{path}'")), atomic_stream(path):
+        raise OSError(number, reason)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_the_folder_of_a_corpus(tmp_path, monkeypatch):
+    error = Mock(side_effect=system_error(errno.ENOSPC))
+    (tmp_path / "a.txt").write_text("a b\n")
+    monkeypatch.setattr("spacy_elmo.text.prepare.make_ours", error)
+    with pytest.raises(OSError, match="corpus cannot be written: No space left on device. Make"):
+        prepare(tmp_path / "a.txt", tmp_path / "corpus", n_process=1)

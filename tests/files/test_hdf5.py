@@ -15,52 +15,42 @@ from helpers.commands import run_python
 from helpers.full_disk import room_for
 
 LIMIT = 5000
+has_limit = pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
 
 
-def test_written_and_read(tmp_path):
+@pytest.mark.parametrize("oldest", [h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18])
+def test_written_and_read(tmp_path, oldest):
+    """Without the times that HDF5 1.8 notes: the same content is the same bytes."""
     values = np.arange(1000, dtype="f4").reshape(10, 100)
-    with guarded_hdf5(tmp_path / "x") as (file, check):
+    with guarded_hdf5(tmp_path / "x", oldest) as (file, check):
+        file.create_group("a").attrs["name"] = "naïve"
         file["a/b"] = values
-        file["a"].attrs["name"] = "naïve"
         check()
     with h5py.File(tmp_path / "x", "r") as file:
         np.testing.assert_array_equal(file["a/b"][()], values)
         assert file["a"].attrs["name"] == "naïve"
-
-
-@pytest.mark.parametrize("oldest", [h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18])
-def test_no_times(tmp_path, oldest):
-    """HDF5 1.8 notes in seconds when something was made; the same content is the same bytes."""
-    with guarded_hdf5(tmp_path / "x", oldest) as (file, _):
-        file.create_group("group")
-        file["values"] = np.zeros(10)
-    with h5py.File(tmp_path / "x", "r") as file:
-        times = [h5py.h5g.get_objinfo(file[name].id).mtime for name in ("/", "group", "values")]
+        times = [h5py.h5g.get_objinfo(file[name].id).mtime for name in ("/", "a", "a/b")]
     assert times == [0, 0, 0]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+@has_limit
 @pytest.mark.parametrize("checked", [True, False])
 def test_full_disk(tmp_path, checked):
     """What is written can be read as long as the file is open; then comes the error."""
     values = np.arange(5000.0)
-
-    def write():
-        with room_for(LIMIT), guarded_hdf5(tmp_path / "x") as (file, check):
-            file["a"] = values
-            file.flush()
-            np.testing.assert_array_equal(file["a"][()], values)
-            if checked:
-                check()
-                pytest.fail("nothing was raised")
-
-    with pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as found:
-        write()
+    failing = pytest.raises(OSError, match=os.strerror(errno.EFBIG))
+    with failing as found, room_for(LIMIT), guarded_hdf5(tmp_path / "x") as (file, check):
+        file["a"] = values
+        file.flush()
+        np.testing.assert_array_equal(file["a"][()], values)
+        if checked:
+            check()
+            pytest.fail("nothing was raised")
     assert found.value.errno == errno.EFBIG
     assert (tmp_path / "x").stat().st_size <= LIMIT
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+@has_limit
 @pytest.mark.parametrize("limit", [LIMIT, 10**9])
 @pytest.mark.parametrize("seed", range(5))
 def test_like_a_file_in_memory(tmp_path, seed, limit):
@@ -69,30 +59,26 @@ def test_like_a_file_in_memory(tmp_path, seed, limit):
     rng, memory = np.random.default_rng(seed), io.BytesIO()
     with room_for(limit), GuardedFile(tmp_path / "x", "wb+") as guarded:
         for _ in range(200):
-            place = int(rng.integers(2 * LIMIT))
-            data = rng.bytes(int(rng.integers(1, LIMIT)))
+            place, data = int(rng.integers(2 * LIMIT)), rng.bytes(int(rng.integers(1, LIMIT)))
             for file in (guarded, memory):
                 file.seek(place)
                 assert file.write(data) == len(data)
             assert guarded.tell() == memory.tell()
             place, size = int(rng.integers(3 * LIMIT)), int(rng.integers(LIMIT))
             found, expected = bytearray(b"?" * size), bytearray(size)
-            guarded.seek(place)
-            memory.seek(place)
-            assert guarded.readinto(found) == size
+            assert (guarded.seek(place), guarded.readinto(found)) == (memory.seek(place), size)
             memory.readinto(expected)
             assert found == expected
-        if limit > LIMIT:
-            guarded.check()
-            assert guarded.truncate(LIMIT) == LIMIT
-        else:
+        if limit == LIMIT:
             with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
                 guarded.check()
-    if limit > LIMIT:
-        assert (tmp_path / "x").read_bytes() == memory.getvalue()[:LIMIT]
+            return
+        guarded.check()
+        assert guarded.truncate(LIMIT) == LIMIT
+    assert (tmp_path / "x").read_bytes() == memory.getvalue()[:LIMIT]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+@has_limit
 def test_process_ends_after_a_full_disk(tmp_path):
     """HDF5 would free its access to a Python object after Python has ended."""
     code = f"""if True:

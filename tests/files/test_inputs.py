@@ -64,36 +64,24 @@ def test_a_line_that_would_fill_the_memory(tmp_path, reader):
     assert peak < 60e6
 
 
-NLP = spacy.blank("en")
-WHOLE = DocBin(docs=[NLP("A man eats.")], store_user_data=True).to_bytes()
+WHOLE = DocBin(docs=[spacy.blank("en")("A man eats.")], store_user_data=True).to_bytes()
+LACKS_STRINGS = {**srsly.msgpack_loads(zlib.decompress(WHOLE)), "strings": []}
+BROKEN = {"text": b"no DocBin", "half": WHOLE[: len(WHOLE) // 2], "zeros": WHOLE[:-20] + bytes(20)}
+for kind, value in {"keys": {"attrs": [1]}, "list": [1], "strings": LACKS_STRINGS}.items():
+    BROKEN[kind] = zlib.compress(srsly.msgpack_dumps(value))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"no DocBin",
-        WHOLE[: len(WHOLE) // 2],
-        WHOLE[:-20] + bytes(20),
-        zlib.compress(srsly.msgpack_dumps({"attrs": [1]})),
-        zlib.compress(srsly.msgpack_dumps([1])),
-        # A string of a token is missing.
-        zlib.compress(
-            srsly.msgpack_dumps({**srsly.msgpack_loads(zlib.decompress(WHOLE)), "strings": []})
-        ),
-    ],
-    ids=["text", "half", "zeros", "keys", "list", "strings"],
-)
-def test_broken_files_are_named(tmp_path, content):
-    path = tmp_path / "x.spacy"
-    path.write_bytes(content)
+@pytest.mark.parametrize("kind", BROKEN)
+def test_broken_files_are_named(tmp_path, kind):
+    path, nlp = tmp_path / "x.spacy", spacy.blank("en")
+    path.write_bytes(BROKEN[kind])
+    message = r"x\.spacy is (no|not a) \.spacy file, or (it is )?broken: ."
     for read in (
-        lambda: list(read_annotated_docs(path, spacy.blank("en").vocab)),
-        lambda: list(load_docs(path, spacy.blank("en").vocab)),
-        lambda: read_gold_examples(spacy.blank("en"), path),
+        lambda: list(read_annotated_docs(path, nlp.vocab)),
+        lambda: list(load_docs(path, nlp.vocab)),
+        lambda: read_gold_examples(nlp, path),
     ):
-        with pytest.raises(
-            ValueError, match=r"x\.spacy is (no|not a) \.spacy file, or (it is )?broken: ."
-        ):
+        with pytest.raises(ValueError, match=message):
             read()
 
 
@@ -103,11 +91,9 @@ EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 A_MILLION = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"), [(b"abc", ABC), (b"", EMPTY), (b"a" * 1_000_000, A_MILLION)]
-)
 @pytest.mark.parametrize("block", [1000, input_files.BLOCK])
-def test_sha256(tmp_path, monkeypatch, content, expected, block):
+def test_sha256(tmp_path, monkeypatch, block):
     monkeypatch.setattr(input_files, "BLOCK", block)
-    (tmp_path / "x").write_bytes(content)
-    assert input_files.checksum(tmp_path / "x") == expected
+    for content, expected in ((b"abc", ABC), (b"", EMPTY), (b"a" * 1_000_000, A_MILLION)):
+        (tmp_path / "x").write_bytes(content)
+        assert input_files.checksum(tmp_path / "x") == expected

@@ -38,11 +38,6 @@ def test_read_without_its_name(path, act):
     assert file.open().read() == CONTENT
 
 
-def append(path):
-    with path.open("ab") as file:
-        file.write(b"more")
-
-
 def change(path):
     """A byte, and the time of the last change is another, as it is after a while."""
     seen = path.stat().st_mtime_ns
@@ -51,7 +46,10 @@ def change(path):
     os.utime(path, ns=(seen + 1, seen + 1))
 
 
-@pytest.mark.parametrize("act", [lambda path: os.truncate(path, 10), append, change])
+WAYS = [lambda path: os.truncate(path, 10), lambda path: os.truncate(path, 1001), change]
+
+
+@pytest.mark.parametrize("act", WAYS)
 def test_written_to(path, act):
     file = OpenedFile(path)
     act(path)
@@ -69,24 +67,13 @@ def test_readers_do_not_disturb_each_other(path, monkeypatch, at_a_time):
     for _ in range(200):
         pair = pairs[rng.integers(3)]
         offset, size = int(rng.integers(900)), int(rng.integers(1200))
-        act = rng.integers(4)
-        if act == 0:
-            found = [reader.seek(offset) for reader in pair]
-        elif act == 1:
-            found = [reader.seek(-offset, os.SEEK_END) for reader in pair]
-        elif act == 2:
-            found = [reader.read(size) for reader in pair]
-        else:
-            found = [reader.tell() for reader in pair]
+        acts = [("seek", offset), ("seek", -offset, os.SEEK_END), ("read", size), ("tell",)]
+        name, *given = acts[rng.integers(4)]
+        found = [getattr(reader, name)(*given) for reader in pair]
         assert found[0] == found[1]
     for pair in pairs:
         found = [reader.seek(3) and reader.read() for reader in pair]
         assert found[0] == found[1]
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        OpenedFile(tmp_path / "nowhere")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="reads Linux's /proc")
@@ -95,6 +82,8 @@ def test_closed_with_the_object(path):
         names = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
         return sum(os.path.exists(name) and os.path.samefile(name, path) for name in names)
 
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        OpenedFile(path.with_name("nowhere"))
     file = OpenedFile(path)
     assert descriptors() == 1
     assert str(file) == str(path)

@@ -1,9 +1,20 @@
-"""Files at URLs, on the file system that `fsspec` keeps in memory."""
+"""Files at URLs: on the file system that `fsspec` keeps in memory, and at a server that does not
+say their size, so that they may have no end."""
+
+import io
+from itertools import islice
 
 import fsspec
 import pytest
+from fsspec.spec import AbstractFileSystem
 
+from spacy_elmo.export.inputs import find_inputs
+from spacy_elmo.export.places import InputPiece
+from spacy_elmo.export.text_input import chunks_of
+from spacy_elmo.files import remote
 from spacy_elmo.files.remote import RemoteFile, is_url, reading
+from spacy_elmo.text.manifest import fetch_files
+from spacy_elmo.text.prepare import open_corpus
 
 CONTENT = bytes(range(256))
 
@@ -21,28 +32,27 @@ def test_urls():
     assert not any(map(is_url, ["x", "/a/b", "C:\\x", "C:/x", "a:b", None, 3, ["x"]]))
 
 
-def test_read(url):
+def test_read(url, monkeypatch):
     file = RemoteFile(url)
-    assert str(file) == url
-    assert file.exists()
-    assert file.size() == 256
+    assert (str(file), file.exists(), file.size()) == (url, True, 256)
+    monkeypatch.setattr(remote, "LARGEST_WHOLE", 256)
     assert file.read() == file.open().read() == CONTENT
     for end in ("", "/", "//"):
         assert RemoteFile.join(url.removesuffix("/x") + end, "x").read() == CONTENT
+    monkeypatch.setattr(remote, "LARGEST_WHOLE", 255)
+    with pytest.raises(ValueError, match="tests/x has 256 bytes. At most 255"):
+        file.read()
     # Each call reads what is there now.
     fsspec.filesystem("memory").pipe_file("/spacy-elmo-tests/x", b"new")
     assert (file.size(), file.read()) == (3, b"new")
 
 
-@pytest.mark.parametrize("call", [RemoteFile.size, RemoteFile.open, RemoteFile.read])
-def test_missing_file_is_named(url, call):
+def test_missing_files_and_unknown_protocols_are_named(url):
     file = RemoteFile(url + "y")
     assert not file.exists()
-    with pytest.raises(ValueError, match=r"memory://spacy-elmo-tests/xy cannot be read"):
-        call(file)
-
-
-def test_unknown_protocol_is_named():
+    for read in (file.size, file.open, file.read):
+        with pytest.raises(ValueError, match=r"memory://spacy-elmo-tests/xy cannot be read"):
+            read()
     with pytest.raises(ValueError, match=r"nobody://x/y cannot be read: .*nobody"):
         RemoteFile("nobody://x/y")
 
@@ -57,3 +67,72 @@ def test_errors_of_any_library(kind):
 def test_errors_that_are_not_the_files(kind):
     with pytest.raises(kind, match="^mine$"), reading("x"):
         raise kind("mine")
+
+
+MOST = 1 << 25  # bytes after which somebody reads on and on
+
+
+class Endless(io.RawIOBase):
+    n_read = 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        view = memoryview(buffer)
+        view[:] = (b"the cat\n" * (len(view) // 8 + 1))[: len(view)]
+        self.n_read += len(view)
+        assert self.n_read < MOST
+        return len(view)
+
+
+class EndlessFileSystem(AbstractFileSystem):
+    """As fsspec's of HTTP: whatever exists is a file, and may be a folder if its text has links."""
+
+    protocol = "endless"
+
+    def info(self, path, **_):
+        return {"name": path, "size": None, "type": "file"}
+
+    def isdir(self, path):
+        return bool(self.cat_file(path))
+
+    def cat_file(self, path, start=None, end=None, **_):
+        return Endless().readall()
+
+    def _open(self, path, mode="rb", **_):
+        return Endless()
+
+
+@pytest.fixture(autouse=True)
+def file_system():
+    fsspec.register_implementation("endless", EndlessFileSystem, clobber=True)
+
+
+def test_text_is_read_as_it_comes(tmp_path):
+    """To find a file does not read it."""
+    names = ["endless://a/x.txt", "endless://a/y.jsonl.gz"]
+    file, other = find_inputs(names, tmp_path / "out")
+    assert [str(file), str(other)] == names
+    found = islice(chunks_of(file, by_paragraph=False), 3)
+    assert b"".join(chunk.data for chunk in found).startswith(b"the cat\nthe cat\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("x.spacy", lambda url: InputPiece(url).read_bytes()),
+        ("x.txt", lambda url: InputPiece(url).size()),
+        ("manifest.json", lambda url: open_corpus(url.rpartition("/")[0])),
+        ("x", lambda url: RemoteFile(url).read()),
+    ],
+)
+def test_what_must_fit_into_memory_has_a_size(name, read):
+    url = f"endless://a/{name}"
+    with pytest.raises(ValueError, match=f"{url} cannot be read: the server sends no size"):
+        read(url)
+
+
+def test_an_array_that_goes_on_after_its_size():
+    with pytest.raises(ValueError, match="endless://a/x.npy does not have the checksum"):
+        fetch_files("endless://a", {"files": {"x.npy": {"size": 100, "sha256": "0"}}})

@@ -1,10 +1,14 @@
-"""Text that is printed, whatever it is made of."""
+"""Text and bars that are printed, whatever they are made of. A bar is short in a log, and leaves
+nothing on a terminal where it is not to stay."""
 
-import ast
+import io
+import re
+import sys
 import unicodedata
 from pathlib import Path
 
 import pytest
+import tqdm.std
 
 from spacy_elmo.files import progress_bar
 from spacy_elmo.files.terminal import SafePrinter, echo, one_line, printable
@@ -23,11 +27,9 @@ def acts(character):
 
 def test_all_characters():
     """Those that act are shown as `repr` shows them."""
-    every = "".join(map(chr, range(0x110000)))
-    wanted = "".join(
-        repr(c)[1:-1] if acts(c) and c not in "\n\t" else c for c in map(chr, range(0x110000))
-    )
-    assert printable(every) == wanted
+    every = [chr(number) for number in range(0x110000)]
+    wanted = (repr(c)[1:-1] if acts(c) and c not in "\n\t" else c for c in every)
+    assert printable("".join(every)) == "".join(wanted)
     assert one_line("a\n\tb") == r"a\n\tb"
 
 
@@ -43,45 +45,63 @@ def test_printers(capsys):
     printer.table({NASTY: 1})
     printer.row((NASTY, 1))
     printer.table([(NASTY, 2.5), ("b\nc\td", "")], header=(NASTY, "x"), divider=True)
-    shown = capsys.readouterr().out
-    assert shown.count(SHOWN) == 11
+    with progress_bar(3, NASTY, disable=False):
+        pass
+    shown, bar = capsys.readouterr()
+    assert (shown.count(SHOWN), SHOWN in bar) == (11, True)
     assert "b\\nc\\td" in shown
-    assert "\x1b[2J" not in shown
+    assert "\x1b[2J" not in shown + bar
     assert not set("\x07\r\x9b\u202e\udcff") & set(shown)
 
 
-def test_progress_bars(capsys):
-    with progress_bar(3, NASTY, disable=False):
-        pass
-    shown = capsys.readouterr().err
-    assert SHOWN in shown
-    assert "\x1b[2J" not in shown
-
-
-def unsafe_prints(file):
-    """What a module prints otherwise than by `files/terminal.py`. JSON escapes what a terminal
-    would act on."""
-    tree = ast.parse(file.read_text("utf8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "wasabi":
-            yield f"{file.name}, line {node.lineno}: wasabi"
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
-            printed = ast.unparse(node.args[0])
-            is_json = printed.startswith("srsly.json_dumps(") or printed == "content"
-            if not (is_json or isinstance(node.args[0], ast.Constant)):
-                yield f"{file.name}, line {node.lineno}: {printed}"
-
-
 def test_nothing_is_printed_in_another_way():
+    """JSON escapes what a terminal would act on, and so do pages."""
+    other = re.compile(r"\bprint\((?!srsly\.json_dumps\(|content\)|\s*\")|(from|import) wasabi")
     files = [file for file in PACKAGE.rglob("*.py") if file.name != "terminal.py"]
     assert len(files) > 200
-    assert [found for file in files for found in unsafe_prints(file)] == []
+    assert [file for file in files if other.search(file.read_text("utf8"))] == []
 
 
 def test_columns_of_long_cells_are_aligned(capsys):
     path = "corpora/" + "x" * 60 + ".txt"
     SafePrinter(no_print=False).table([(path, "1.5"), ("b", "22.25")], header=("file", "mean"))
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert {line.index(last) for line, last in zip(lines, ("mean", "1.5", "22.25"))} == {
-        len(path) + 3
-    }
+    found = re.findall(r"^(?:file|corpora\S+|b) +", capsys.readouterr().out, re.MULTILINE)
+    assert list(map(len, found)) == [len(path) + 3] * 3
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Runs a bar of 1,000 steps a second apart, by a clock of its own: what it writes."""
+
+    def run(stream, **options):
+        seconds = [0.0]
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setattr(tqdm.std, "time", lambda: seconds[0])
+        with progress_bar(1000, "words", " w", **options) as bar:
+            for _ in range(1000):
+                seconds[0] += 1
+                bar.update()
+        return stream.getvalue()
+
+    return run
+
+
+def test_log_has_a_line_a_minute(shown):
+    text = shown(io.StringIO())
+    assert "words" in text
+    assert "1.00k/1.00k" in text  # it stays, whole
+    assert 1000 // 60 <= text.count("\r") <= 1000 // 60 + 2
+    assert "1000/1000" in shown(io.StringIO(), unit_scale=False)
+    assert shown(io.StringIO(), in_logs=False) == ""
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_terminal_is_told_at_once(shown, stays):
+    text = shown(Terminal(), in_logs=stays)
+    assert "words" in text and text.count("\r") > 900
+    assert stays or not any(part.strip() for part in text.split("\r")[-2:])

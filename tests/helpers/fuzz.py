@@ -73,17 +73,13 @@ class Summary:
 
 
 def peak_megabytes() -> float:
-    """RETURNS (float): The most memory that this process had, on Linux since `forget_peak`."""
+    """RETURNS (float): The most memory that this process had since `forget_peak`; 0 where the
+    system does not say."""
     status = Path("/proc/self/status")
-    if status.exists():  # what getrusage says, a process has from its parent
-        line = next(line for line in status.read_text().split("\n") if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 2**10
-    try:
-        import resource
-    except ImportError:  # not on Windows
+    if not status.exists():
         return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+    line = next(line for line in status.read_text().split("\n") if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 2**10
 
 
 def forget_peak() -> None:
@@ -98,19 +94,15 @@ def read_once(path: Path, folder: Path, mutation: Mutation) -> Outcome:
     base = peak_megabytes()
     start = time.process_time()
     try:
-        bilm = read_bundle(path).bilm
-        bilm.embed([["a", "漢" * 60]])
-        result = "read"
-        if mutation.must_raise:
-            result = "read, but it should have been refused"
+        read_bundle(path).bilm.embed([["a", "漢" * 60]])
+        result = "read, but it should have been refused" if mutation.must_raise else "read"
     except ValueError as error:
         known = str(folder) in str(error) or NOT_FINITE in str(error)
         result = "refused" if known else f"no file named: {error!r}"
     except BaseException as error:
         result = f"{type(error).__name__}: {error}"
     seconds, megabytes = time.process_time() - start, peak_megabytes() - base
-    imported = set(sys.modules) - modules
-    if imported:
+    if imported := set(sys.modules) - modules:
         result = f"imported {', '.join(sorted(imported))}"
     if seconds > MOST_SECONDS:
         result = f"took {seconds:.1f} seconds"
@@ -220,19 +212,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--format", choices=list(FORMATS), action="append")
     arguments = parser.parse_args()
-    numbers = range(arguments.files)
     jobs = [
-        (name, number // GROWN_EVERY if grows else number, grows)
+        (name, number // (1 if number % GROWN_EVERY else GROWN_EVERY), number % GROWN_EVERY == 0)
         for name in arguments.format or FORMATS
-        for number, grows in ((number, number % GROWN_EVERY == 0) for number in numbers)
+        for number in range(arguments.files)
     ]
     summaries = run(jobs, arguments.seed)
     for name, summary in summaries.items():
-        print(
-            f"{name:14}{summary.counts['refused']:6} refused {summary.counts['read']:5} read "
-            f"{len(summary.wrong):4} wrong; at most {summary.seconds:.2f} s and "
-            f"{summary.megabytes:.0f} MB"
-        )
+        refused, read, wrong = summary.counts["refused"], summary.counts["read"], len(summary.wrong)
+        print(f"{name:14}{refused:6} refused {read:5} read {wrong:4} wrong; at most ", end="")
+        print(f"{summary.seconds:.2f} s and {summary.megabytes:.0f} MB")
     wrong = [line for summary in summaries.values() for line in summary.wrong]
     print("\n".join(wrong), end="\n" if wrong else "")
     return int(bool(wrong))

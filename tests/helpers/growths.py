@@ -34,74 +34,85 @@ def _named(name: str, growth: Growth) -> Growth:
 # HDF5
 
 
-def _kernel(file: h5py.File) -> str:
+def _in_hdf5(change: Callable[[h5py.File], None], libver: str | None = None) -> Growth:
+    """Make a growth of a function that changes the open file of weights."""
+
+    def growth(folder: Path) -> None:
+        with h5py.File(folder / "weights.hdf5", "a", libver=libver) as file:
+            change(file)
+
+    return _named(change.__name__, growth)
+
+
+def _take_kernel(file: h5py.File) -> tuple[str, tuple[int, int]]:
+    """RETURNS (Tuple[str, Tuple[int, int]]): Name and shape of a dataset, which is deleted."""
     names: list[str] = []
     file.visit(lambda name: names.append(name) if name.endswith("LSTMCell/W_0") else None)
-    return names[0]
+    shape = file[names[0]].shape
+    del file[names[0]]
+    return names[0], shape
 
 
 def _groups(depth: int) -> Growth:
-    def deep(folder: Path) -> None:
-        with h5py.File(folder / "weights.hdf5", "a") as file:
-            group = file.id
-            for _ in range(depth):
-                group = h5py.h5g.create(group, b"g")
+    def deep(file: h5py.File) -> None:
+        group = file.id
+        for _ in range(depth):
+            group = h5py.h5g.create(group, b"g")
 
-    return _named(f"{depth:,} groups, one in another", deep)
+    return _named(f"{depth:,} groups, one in another", _in_hdf5(deep))
 
 
 def _links(kind: str) -> Growth:
-    def many(folder: Path) -> None:
-        with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
-            group, target = file.create_group("links"), file["RNN_0"]
-            for i in range(20_000):
-                if kind == "soft":
-                    group.id.links.create_soft(b"%d" % i, b"/char_embed")
-                else:
-                    group.id.links.create_hard(b"%d" % i, target.id, b".")
+    def many(file: h5py.File) -> None:
+        group, target = file.create_group("links"), file["RNN_0"]
+        for i in range(20_000):
+            if kind == "soft":
+                group.id.links.create_soft(b"%d" % i, b"/char_embed")
+            else:
+                group.id.links.create_hard(b"%d" % i, target.id, b".")
 
-    return _named(f"many {kind} links", many)
+    return _named(f"many {kind} links", _in_hdf5(many, "latest"))
 
 
-def doubling_groups(folder: Path) -> None:
+@_in_hdf5
+def doubling_groups(file: h5py.File) -> None:
     """2 ** 30 paths to the last one."""
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        group = file.create_group("RNN_0/doubling")
-        for _ in range(20):
-            group["b"] = group.create_group("a")
-            group = group["a"]
+    group = file.create_group("RNN_0/doubling")
+    for _ in range(20):
+        group["b"] = group.create_group("a")
+        group = group["a"]
 
 
-def soft_link_to_itself(folder: Path) -> None:
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        name = _kernel(file)
-        del file[name]
-        file[name] = h5py.SoftLink(f"/{name}")
+@_in_hdf5
+def soft_link_to_itself(file: h5py.File) -> None:
+    name, _ = _take_kernel(file)
+    file[name] = h5py.SoftLink(f"/{name}")
 
 
-def link_to_a_pipe(folder: Path) -> None:
+def _pipe_beside(file: h5py.File) -> Path:
+    pipe = Path(file.filename).with_name("pipe")
+    os.mkfifo(pipe)
+    return pipe
+
+
+@_in_hdf5
+def link_to_a_pipe(file: h5py.File) -> None:
     """To open it would never end."""
-    os.mkfifo(folder / "pipe")
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        name = _kernel(file)
-        del file[name]
-        file[name] = h5py.ExternalLink("pipe", "x")
+    name, _ = _take_kernel(file)
+    file[name] = h5py.ExternalLink(_pipe_beside(file).name, "x")
 
 
-def virtual_dataset_in_a_pipe(folder: Path) -> None:
+@partial(_in_hdf5, libver="latest")
+def virtual_dataset_in_a_pipe(file: h5py.File) -> None:
     """One whose size is that of its source."""
-    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
-        name = _kernel(file)
-        shape = file[name].shape
-        del file[name]
-        space = h5py.h5s.create_simple(shape, (h5py.h5s.UNLIMITED, shape[1]))
-        space.select_hyperslab((0, 0), (1, 1), (1, 1), (h5py.h5s.UNLIMITED, shape[1]))
-        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        properties.set_virtual(space, str(folder / "pipe").encode(), b"x", space)
-        h5py.h5d.create(
-            file[name.rpartition("/")[0]].id, b"W_0", h5py.h5t.IEEE_F32LE, space, properties
-        )
-    os.mkfifo(folder / "pipe")
+    name, (rows, columns) = _take_kernel(file)
+    unlimited = (h5py.h5s.UNLIMITED, columns)
+    space = h5py.h5s.create_simple((rows, columns), unlimited)
+    space.select_hyperslab((0, 0), (1, 1), (1, 1), unlimited)
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_virtual(space, str(_pipe_beside(file)).encode(), b"x", space)
+    group = file[name.rpartition("/")[0]].id
+    h5py.h5d.create(group, b"W_0", h5py.h5t.IEEE_F32LE, space, properties)
 
 
 def _packed_megabytes(n: int) -> bytes:
@@ -113,66 +124,56 @@ def _packed_megabytes(n: int) -> bytes:
     return start + (n - 1) * again + packing.flush()
 
 
-def chunk_that_unpacks(folder: Path) -> None:
+@_in_hdf5
+def chunk_that_unpacks(file: h5py.File) -> None:
     """A chunk of a few bytes, by its dataset's shape, of half a GB when it is unpacked."""
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        name = _kernel(file)
-        shape = file[name].shape
-        del file[name]
-        dataset = file.create_dataset(name, shape, "float32", chunks=shape, compression="gzip")
-        dataset.id.write_direct_chunk((0, 0), _packed_megabytes(500))
+    name, shape = _take_kernel(file)
+    dataset = file.create_dataset(name, shape, "float32", chunks=shape, compression="gzip")
+    dataset.id.write_direct_chunk((0, 0), _packed_megabytes(500))
 
 
-def _widened(folder: Path, dim: int, **settings: object) -> None:
-    options = json.loads((folder / "options.json").read_text("utf8"))
-    options["lstm"]["dim"] = dim
-    (folder / "options.json").write_text(json.dumps(options), "utf8")
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        name = _kernel(file)
-        rows = file[name].shape[0]
-        del file[name]
-        file.create_dataset(name, (rows, 4 * dim), "float32", **settings)
-        file["more"] = np.ones(rows * dim, "float32")
+@_in_hdf5
+def chunk_beyond_its_dataset(file: h5py.File) -> None:
+    name, shape = _take_kernel(file)
+    settings = {"chunks": (8000, 16_000), "maxshape": (None, None), "compression": "gzip"}
+    dataset = file.create_dataset(name, shape, "float32", **settings)
+    dataset.id.write_direct_chunk((0, 0), _packed_megabytes(512))
 
 
-def chunks_of_one_number(folder: Path) -> None:
-    _widened(folder, 200_000, chunks=(1, 1))
+@_in_hdf5
+def chunks_of_one_number(file: h5py.File) -> None:
+    """As wide as the options then say, in a file that is large enough."""
+    options = Path(file.filename).with_name("options.json")
+    content, dim = json.loads(options.read_text("utf8")), 200_000
+    content["lstm"]["dim"] = dim
+    options.write_text(json.dumps(content), "utf8")
+    name, (rows, _) = _take_kernel(file)
+    file.create_dataset(name, (rows, 4 * dim), "float32", chunks=(1, 1))
+    file["more"] = np.ones(rows * dim, "float32")
 
 
-def chunk_beyond_its_dataset(folder: Path) -> None:
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        name = _kernel(file)
-        shape, size = file[name].shape, (8000, 16_000)
-        del file[name]
-        settings = {"chunks": size, "maxshape": (None, None), "compression": "gzip"}
-        dataset = file.create_dataset(name, shape, "float32", **settings)
-        dataset.id.write_direct_chunk((0, 0), _packed_megabytes(512))
-
-
-def type_of_many_members(folder: Path) -> None:
+@partial(_in_hdf5, libver="latest")
+def type_of_many_members(file: h5py.File) -> None:
     kind = np.dtype([(f"m{i}", "f4") for i in range(1000)])
-    with h5py.File(folder / "weights.hdf5", "a", libver="latest") as file:
-        name = _kernel(file)
-        del file[name]
-        for i in range(20):
-            file.create_dataset(f"more{i}", (1,), kind)
-        file.create_dataset(name, (1,), kind)
+    name, _ = _take_kernel(file)
+    for each in (*(f"more{i}" for i in range(20)), name):
+        file.create_dataset(each, (1,), kind)
 
 
-def provenance_of_many_brackets(folder: Path) -> None:
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        file.attrs["spacy_elmo_provenance"] = "[" * 60_000
+@_in_hdf5
+def provenance_of_many_brackets(file: h5py.File) -> None:
+    file.attrs["spacy_elmo_provenance"] = "[" * 60_000
 
 
 # JSON and text
 
 
 def filters_by_the_hundred_thousand(folder: Path) -> None:
-    for name, section in (("options.json", "char_cnn"), ("sizes.json", "token_embedder")):
-        if (folder / name).exists():
-            sizes = json.loads((folder / name).read_text("utf8"))
-            sizes.setdefault(section, {})["filters"] = [[1, 1]] * 100_000
-            (folder / name).write_text(json.dumps(sizes, separators=(",", ":")), "utf8")
+    for path in (*folder.glob("options.json"), *folder.glob("sizes.json")):
+        sizes = json.loads(path.read_text("utf8"))
+        section = "char_cnn" if path.name == "options.json" else "token_embedder"
+        sizes.setdefault(section, {})["filters"] = [[1, 1]] * 100_000
+        path.write_text(json.dumps(sizes, separators=(",", ":")), "utf8")
 
 
 def _settings(n_lists: int) -> Growth:
@@ -187,16 +188,14 @@ def _settings(n_lists: int) -> Growth:
 def _lines(*names: str) -> list[Growth]:
     """Of ten million lines, and of one that is endless."""
 
-    def write(folder: Path, name: str, part: bytes, times: int) -> None:
-        (folder / name).write_bytes(part * times * MILLION)
+    def lines(name: str, part: bytes, times: int) -> Growth:
+        def write(folder: Path) -> None:
+            (folder / name).write_bytes(part * times * MILLION)
 
-    return [
-        _named(
-            f"{times} million {part!r} in {name}", partial(write, name=name, part=part, times=times)
-        )
-        for name in names
-        for part, times in ((b"a\t0\n", 10), ("漢".encode(), 60))
-    ]
+        return _named(f"{times} million {part!r} in {name}", write)
+
+    parts = ((b"a\t0\n", 10), ("漢".encode(), 60))
+    return [lines(name, *part) for name in names for part in parts]
 
 
 # Pickles
@@ -227,9 +226,8 @@ def _pickles() -> list[Growth]:
 
 
 def tensors_by_the_hundred_thousand(folder: Path) -> None:
-    path = folder / "encoder.pkl"
+    path, one = folder / "encoder.pkl", torch.ones(1)
     is_zip = zipfile.is_zipfile(path)
-    one = torch.ones(1)
     state = {f"{i}": one for i in range(20_000)}
     torch.save(state, path, _use_new_zipfile_serialization=is_zip)
 
@@ -303,34 +301,18 @@ def _configs() -> list[Growth]:
 
 SETTINGS = [_settings(690_000), _settings(7 * MILLION)]  # As large as are read, and 20 MB.
 HDF5: list[Growth] = [
-    _groups(1000),
-    _groups(20_000),
-    _links("soft"),
-    _links("hard"),
-    doubling_groups,
-    soft_link_to_itself,
-    chunk_that_unpacks,
-    chunks_of_one_number,
-    chunk_beyond_its_dataset,
-    type_of_many_members,
-    provenance_of_many_brackets,
-    filters_by_the_hundred_thousand,
+    *(_groups(1000), _groups(20_000), _links("soft"), _links("hard"), doubling_groups),
+    *(soft_link_to_itself, chunk_that_unpacks, chunks_of_one_number, chunk_beyond_its_dataset),
+    *(type_of_many_members, provenance_of_many_brackets, filters_by_the_hundred_thousand),
     *SETTINGS,
     *([link_to_a_pipe, virtual_dataset_in_a_pipe] if hasattr(os, "mkfifo") else []),
 ]
 WORD_IDS = _lines("vocab.txt")
 MANYLANGS = [
-    *_lines("char.dic", "word.dic"),
-    *_pickles(),
-    tensors_by_the_hundred_thousand,
-    filters_by_the_hundred_thousand,
-    *SETTINGS,
+    *(*_lines("char.dic", "word.dic"), *_pickles(), *SETTINGS),
+    *(tensors_by_the_hundred_thousand, filters_by_the_hundred_thousand),
 ]
 PYTORCH_ARCHIVES: list[Growth] = [a_million_members]
-SAFETENSORS: list[Growth] = [
-    header_of_90_mb_of_metadata,
-    header_of_a_million_tensors,
-    config_of_many_filters,
-    vocabulary_of_lists,
-]
+SAFETENSORS: list[Growth] = [header_of_90_mb_of_metadata, header_of_a_million_tensors]
+SAFETENSORS += [config_of_many_filters, vocabulary_of_lists]
 PIPELINE = [*_configs(), *SETTINGS, *_lines("pipeline/vocab.txt")]

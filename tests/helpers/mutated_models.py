@@ -63,16 +63,12 @@ def write_word_ids(folder: Path) -> Path:
 
 def mutate_hdf5(folder: Path, rng: Random) -> Mutation:
     options, weights, words = (folder / n for n in ("options.json", "weights.hdf5", "vocab.txt"))
-    changes: list[Callable[[], Mutation]] = [
-        *[lambda: change_bytes(weights, rng)] * 8,
-        *[lambda: change_datasets(weights, rng)] * 4,
-        *[lambda: change_json(options, rng)] * 2,
-        lambda: change_bytes(options, rng),
-        lambda: nest(options, rng),
-    ]
+    changes = [*[(change_bytes, weights)] * 8, *[(change_datasets, weights)] * 4]
+    changes += [*[(change_json, options)] * 2, (change_bytes, options), (nest, options)]
     if words.exists():
-        changes += [lambda: change_lines(words, rng), lambda: change_bytes(words, rng)]
-    return rng.choice(changes)()
+        changes += [(change_lines, words), (change_bytes, words)]
+    change, path = rng.choice(changes)
+    return change(path, rng)
 
 
 def change_datasets(path: Path, rng: Random) -> Mutation:
@@ -91,21 +87,15 @@ def mutate_manylangs(folder: Path, rng: Random) -> Mutation:
     pickled = folder / rng.choice(["encoder.pkl", "token_embedder.pkl"])
     settings = folder / rng.choice(["config.json", "sizes.json"])
     words = folder / rng.choice(["char.dic", "word.dic"])
-    changes: list[Callable[[], Mutation]] = [
-        *[lambda: change_bytes(pickled, rng)] * 8,
-        *[lambda: change_tensors(pickled, rng)] * 4,
-        *[lambda: change_pickle(pickled, rng)] * 4,
-        lambda: change_json(settings, rng),
-        lambda: change_bytes(settings, rng),
-        lambda: nest(settings, rng),
-        lambda: change_lines(words, rng),
-        lambda: change_bytes(words, rng),
-        lambda: remove(rng.choice([pickled, words, folder / "config.json"])),
-    ]
-    return rng.choice(changes)()
+    changes = [*[(change_bytes, pickled)] * 8, *[(change_tensors, pickled)] * 4]
+    changes += [*[(change_pickle, pickled)] * 4, (change_lines, words), (change_bytes, words)]
+    changes += [(change, settings) for change in (change_json, change_bytes, nest)]
+    changes += [(remove, rng.choice([pickled, words, folder / "config.json"]))]
+    change, path = rng.choice(changes)
+    return change(path, rng)
 
 
-def remove(path: Path) -> Mutation:
+def remove(path: Path, _: Random) -> Mutation:
     path.unlink()
     return Mutation(f"{path.name} removed", True)
 
@@ -128,39 +118,37 @@ def change_tensors(path: Path, rng: Random) -> Mutation:
 
 def change_pickle(path: Path, rng: Random) -> Mutation:
     """Other names, sizes and opcodes in the pickle itself, its frame as it should be."""
-    if not zipfile.is_zipfile(path):
-        data = path.read_bytes()
-        changed, what = _changed_pickle(data, rng)
+    if zipfile.is_zipfile(path):
+        members = read_zip(path)
+        name = next(name for name in members if name.endswith("data.pkl"))
+        members[name], what = _changed_pickle(members[name], rng)
+        write_zip(path, members)
+    else:
+        changed, what = _changed_pickle(path.read_bytes(), rng)
         path.write_bytes(changed)
-        return Mutation(f"{path.name}: {what}", False)
-    members = read_zip(path)
-    name = next(name for name in members if name.endswith("data.pkl"))
-    members[name], what = _changed_pickle(members[name], rng)
-    write_zip(path, members)
     return Mutation(f"{path.name}: {what}", False)
 
 
+HUGE = b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"
+LEAST = b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"
+# What stands in a pickle, and what takes its place.
+PICKLED = {
+    b"ctorch\nFloatStorage\n": [b"cos\nsystem\n", b"cbuiltins\nbytearray\n", b"cthis\ns\n"]
+    + [b"ctorch\nLongStorage\n"],
+    b"ccollections\nOrderedDict\n": [b"csubprocess\nPopen\n", b"ccollections\nCounter\n"],
+    b"_rebuild_tensor_v2\n": [b"_rebuild_sparse_tensor\n", b"_rebuild_meta_tensor_no_storage\n"],
+    b"K\x06\x86": [b"J\x00\x00\x00\x7f\x86"],
+    b"K\x14": [b"J\xff\xff\xff\x7f"],
+    b"K\x06": [HUGE],
+    b"K\x00": [LEAST],
+    b"tq": [b"0q"],
+    b"q\x02": [b"h\x00"],
+    b"X\x03\x00\x00\x00cpu": [b"X\x04\x00\x00\x00meta", b"X\x06\x00\x00\x00cuda:9"],
+}
+
+
 def _changed_pickle(data: bytes, rng: Random) -> tuple[bytes, str]:
-    old, new = rng.choice(
-        [
-            (b"ctorch\nFloatStorage\n", b"cos\nsystem\n"),
-            (b"ctorch\nFloatStorage\n", b"cbuiltins\nbytearray\n"),
-            (b"ctorch\nFloatStorage\n", b"ctorch\nLongStorage\n"),
-            (b"ctorch\nFloatStorage\n", b"cthis\ns\n"),
-            (b"ccollections\nOrderedDict\n", b"csubprocess\nPopen\n"),
-            (b"ccollections\nOrderedDict\n", b"ccollections\nCounter\n"),
-            (b"_rebuild_tensor_v2\n", b"_rebuild_sparse_tensor\n"),
-            (b"_rebuild_tensor_v2\n", b"_rebuild_meta_tensor_no_storage\n"),
-            (b"K\x06\x86", b"J\x00\x00\x00\x7f\x86"),
-            (b"K\x14", b"J\xff\xff\xff\x7f"),
-            (b"K\x06", b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"),
-            (b"K\x00", b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"),
-            (b"X\x03\x00\x00\x00cpu", b"X\x04\x00\x00\x00meta"),
-            (b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:9"),
-            (b"tq", b"0q"),
-            (b"q\x02", b"h\x00"),
-        ]
-    )
+    old, new = rng.choice([(old, new) for old, others in PICKLED.items() for new in others])
     places = data.count(old)
     if not places:
         return data, "nothing"

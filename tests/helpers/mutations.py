@@ -32,9 +32,8 @@ def flip(data: bytearray, rng: Random) -> Mutation:
     n = rng.choice([1, 1, 2, 4, 16, 64])
     for _ in range(n):
         place = min(max(0, rng.randrange(start, max(start + 1, end))), len(data) - 1)
-        data[place] = rng.choice(
-            [0, 255, rng.randrange(256), data[place] ^ (1 << rng.randrange(8))]
-        )
+        others = [0, 255, rng.randrange(256), data[place] ^ (1 << rng.randrange(8))]
+        data[place] = rng.choice(others)
     return Mutation(f"{n} bytes flipped", False)
 
 
@@ -48,9 +47,8 @@ def blow_up(data: bytearray, rng: Random) -> Mutation:
     """A number is made huge, in either byte order."""
     size = rng.choice([4, 8])
     place = rng.randrange(max(1, min(len(data), rng.choice([100, 4096, len(data)])) - size))
-    value = rng.choice([2**31 - 1, 2**31, 2**32 - 1, 2**30, 2**24]) << rng.choice(
-        [0, 8 * size - 32]
-    )
+    value = rng.choice([2**31 - 1, 2**31, 2**32 - 1, 2**30, 2**24])
+    value <<= rng.choice([0, 8 * size - 32])
     order = rng.choice(["little", "big"])
     data[place : place + size] = value.to_bytes(8, order)[-size if order == "big" else 0 :][:size]
     return Mutation(f"{size} bytes at {place} made huge", False)
@@ -95,10 +93,9 @@ def change_json(path: Path, rng: Random) -> Mutation:
     places = [(content, key) for key in content]
     for holder, key in places:
         inner = holder[key]
-        if isinstance(inner, (dict, list)):
-            places += [
-                (inner, k) for k in (inner if isinstance(inner, dict) else range(len(inner)))
-            ]
+        if isinstance(inner, dict | list):
+            keys = inner if isinstance(inner, dict) else range(len(inner))
+            places += [(inner, key) for key in keys]
     holder, key = rng.choice(places)
     if rng.random() < 0.2:
         del holder[key]
@@ -119,18 +116,8 @@ def nest(path: Path, rng: Random) -> Mutation:
 def change_lines(path: Path, rng: Random) -> Mutation:
     lines = path.read_text("utf8").split("\n")
     number = rng.randrange(len(lines) - 1)
-    odd = [
-        "",
-        "\t",
-        "x",
-        "x\t",
-        "\t1",
-        f"a\t{10**6}",
-        "a\t-1",
-        "a\tb\tc",
-        "a" * 10**6,
-        "a\t" + "9" * 10**5,
-    ]
+    odd = ["", "\t", "x", "x\t", "\t1", "a\t-1", "a\tb\tc", f"a\t{10**6}"]
+    odd += ["a" * 10**6, "a\t" + "9" * 10**5]
     action = rng.choice(["remove", "double", "replace"])
     if action == "remove":
         del lines[number]

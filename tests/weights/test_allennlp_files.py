@@ -1,8 +1,8 @@
-"""Softmax and vocabulary as they were published: the marks anywhere, in files of other names."""
+"""Softmax and vocabulary as they were published: the marks anywhere, in files of other names.
+Token vectors that are written for them."""
 
 import gzip
 import json
-import shutil
 from functools import partial
 
 import h5py
@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 
 from spacy_elmo.language_model import perplexity as module
-from spacy_elmo.language_model.frozen import read_language_model
-from spacy_elmo.language_model.model import LanguageModel
-from spacy_elmo.pretraining.initial_model import share_table
-from spacy_elmo.weights import read_weights
+from spacy_elmo.weights import read_weights, token_embeddings
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe, read_bundle
+from spacy_elmo.weights.readers import make_allennlp_reader
 
 from helpers import reference
 from helpers.commands import run_elmo, shown_by
 from helpers.conversions import write_zip
-from helpers.models import SENTENCES, check_layers, check_refused, write_tiny
+from helpers.models import SENTENCES, check_layers, check_refused, tiny_options, write_tiny
 from helpers.prepared import content
+from helpers.reference_manylangs import write_random
 from helpers.softmaxes import MODELS, WORDS, losses_of, read_words
 
 TEXT = ["the cat sat .", "dogs <UNK> naïve"]
@@ -45,12 +44,9 @@ def write(folder, kind="bytes", order=ORDERS[0]):
 def publish(folder):
     """The files of a model as AllenNLP published them: the softmax stands beside the weights."""
     path = write(folder)
-    with (
-        h5py.File(path, "a") as file,
-        h5py.File(folder / f"{NAME}_softmax_weights.hdf5", "w") as softmax,
-    ):
-        for name in ("softmax/W", "softmax/b"):
-            softmax[name] = file[name][()]
+    softmax = folder / f"{NAME}_softmax_weights.hdf5"
+    with h5py.File(path, "a") as file, h5py.File(softmax, "w") as beside:
+        file.copy("softmax", beside)
         del file["softmax"]
     for name in ("weights.hdf5", "options.json"):
         (folder / name).rename(folder / f"{NAME}_{name}")
@@ -85,39 +81,27 @@ def test_marks_anywhere_in_the_vocabulary(tmp_path, monkeypatch, kind, order):
             got = json.loads(shown)["total"][direction]
             assert got == pytest.approx(np.exp(mean), rel=1e-5)
         expected = reference.layers(options, datasets, SENTENCES, words=read_words(options))[0]
-        check_layers(read_weights(source).embed(SENTENCES)[0], expected)
-
-
-def test_every_command_takes_such_a_model(tmp_path):
-    path, usual = write(tmp_path / "a"), write(tmp_path / "b", order=range(len(WORDS)))
-    assert json.loads(run_elmo("info", path, "--json").stdout)["softmax"]["words"] == 8
-    for command in (
-        ("substitutes", "--sentence", "The cat sat .", "--token", "cat"),
-        ("sample", "--n", "2", "--max-tokens", "9"),
-    ):
-        name, *options = command
-        assert shown_by(name, path, *options) == shown_by(name, usual, *options)
-    shown_by("convert", path, tmp_path / "a.safetensors", "--no-softmax")
-
-
-def test_shared_table_of_a_vocabulary_in_another_order(tmp_path):
-    bundle = read_bundle(write(tmp_path, "words"))
-    softmax, vocabulary = bundle.prediction
-    model = LanguageModel(bundle.bilm.thaw(), softmax.thaw(), vocabulary)
-    share_table(model)
-    assert model.bilm.encoder.words.weight is model.softmax.weight
+        bundle = read_bundle(source)
+        check_layers(bundle.bilm.embed(SENTENCES)[0], expected)
+        read = bundle.bilm.vocabularies.words
+        assert kind == "bytes" or list(read.strings) == bundle.prediction[1].words
 
 
 def test_rows_that_no_word_reaches(tmp_path):
-    """bilm-tf strips lines and uses the last row of a word."""
-    options, datasets = MODELS["bytes"]()
-    lines = ["the ", "</S>", "cat ", "<S>", "<UNK>", "sat", "cat", "the"]
-    path = reference.write_hdf5(tmp_path, options, datasets, lines)
+    """As bilm-tf reads a vocabulary: lines are stripped, one line is no word, and of equal words
+    the last one counts."""
+    options, data = MODELS["words"]()
+    lines = ["the ", "</S>", "!!!MAXTERMID", "cat\r", "<S>", "<UNK>", "sat", "cat", "the"]
+    path = reference.write_hdf5(tmp_path, options, data, lines)
+    words, rows = ["<S>", "</S>", "<UNK>", "sat", "cat", "the"], [3, 1, 4, 5, 6, 7]
     softmax, vocabulary = read_bundle(path).prediction
-    assert vocabulary.words == ["<S>", "</S>", "<UNK>", "sat", "cat", "the"]
-    rows = [3, 1, 4, 5, 6, 7]
-    np.testing.assert_array_equal(softmax.arrays()["weight"], datasets["softmax/W"][rows])
-    np.testing.assert_array_equal(softmax.arrays()["bias"], datasets["softmax/b"][rows])
+    assert vocabulary.words == words
+    np.testing.assert_array_equal(softmax.arrays()["weight"], data["softmax/W"][rows])
+    np.testing.assert_array_equal(softmax.arrays()["bias"], data["softmax/b"][rows])
+    convert(path, tmp_path / "again" / "weights.hdf5", keep_softmax=False)
+    for source in (path, tmp_path / "again"):
+        vectors = read_weights(source).token_vectors(words)
+        np.testing.assert_array_equal(vectors, data["embedding"][rows])
 
 
 @pytest.mark.parametrize("place", ["inside", "beside"])
@@ -130,15 +114,26 @@ def test_a_softmax_that_is_not_wanted_is_not_read(tmp_path, place, vocabulary):
     assert lost == [] and read_bundle(tmp_path / "a.safetensors").prediction is None
 
 
-def test_softmax_in_a_file_of_its_own(tmp_path):
+def test_softmax_in_a_file_of_its_own_among_hidden_files_of_macos(tmp_path):
     path = publish(tmp_path / "m")
-    packed = write_zip(tmp_path / "m.zip", content(path.parent))
+    files = content(path.parent)
+    bundle = read_bundle(path)
+    found = describe(path)
+    assert {file["name"] for file in found["files"]} == files.keys()
+    assert found["softmax"] == {"kind": "full", "words": 8}
+    for name in files:
+        path.with_name(f"._{name}").write_bytes(b"\0")
+    inside = {f"model/{name}": data for name, data in content(path.parent).items()}
+    more = {f"__MACOSX/model/._{name}": b"\0" for name in files}
+    packed = write_zip(tmp_path / "m.zip", {".DS_Store": b"\0", **inside, **more})
     for source in (path, path.parent, path.parent / NAME, packed):
-        check_softmax(read_bundle(source).prediction)
-    names = [file["name"] for file in describe(path)["files"]]
-    assert set(names) == {file.name for file in path.parent.iterdir()}
-    (path.parent / "vocab-2016-09-10.txt").rename(tmp_path / "elsewhere.txt")
-    assert read_bundle(path).missing == "vocab.txt"
+        again = read_bundle(source)
+        check_softmax(again.prediction)
+        assert again.bilm.checksum() == bundle.bilm.checksum()
+    path.with_name("vocab-2016-09-10.txt").unlink()
+    bundle = read_bundle(path)
+    assert (bundle.prediction, bundle.missing) == (None, "vocab.txt")
+    assert bundle.extras == ["the softmax, because its vocab.txt is missing"]
 
 
 def test_weights_whose_name_is_that_of_a_softmax(tmp_path):
@@ -148,10 +143,8 @@ def test_weights_whose_name_is_that_of_a_softmax(tmp_path):
 
 
 def test_softmax_that_belongs_to_other_weights(tmp_path):
-    path = publish(tmp_path)
-    softmax = tmp_path / f"{NAME}_softmax_weights.hdf5"
-    with h5py.File(softmax, "a") as file:
-        del file["softmax/W"]
+    path, softmax = publish(tmp_path), tmp_path / f"{NAME}_softmax_weights.hdf5"
+    with h5py.File(softmax, "w") as file:
         file["softmax/W"] = np.zeros((8, 6), "float32")
     check_refused(lambda: read_bundle(path), softmax, "(8, 6)", "(8, 5)")
     assert read_weights(path).config.projection_dim == 5
@@ -173,21 +166,21 @@ def test_names_of_vocabularies(tmp_path, name):
     assert (read_bundle(tmp_path / "elmo").prediction is None) == name.startswith("vocab-")
 
 
-@pytest.mark.parametrize("file", ["options.json", "vocab.txt"])
-def test_byte_order_mark(tmp_path, file):
-    path = write(tmp_path, "words")
-    before = read_language_model(path)
-    (tmp_path / file).write_bytes(b"\xef\xbb\xbf" + (tmp_path / file).read_bytes())
-    after = read_language_model(path)
-    assert after.vocabulary.words == WORDS
+@pytest.mark.parametrize("write", [partial(write, kind="words"), write_random])
+def test_byte_order_marks(tmp_path, write):
+    """In every text file, of AllenNLP's and ELMoForManyLangs' models."""
+    before = read_bundle(write(tmp_path))
+    for file in (*tmp_path.glob("*.json"), *tmp_path.glob("*.txt"), *tmp_path.glob("*.dic")):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    after = read_bundle(tmp_path)
     assert after.bilm.checksum() == before.bilm.checksum()
+    assert not before.prediction or after.prediction[1].words == WORDS
 
 
 @pytest.mark.parametrize(
     ("name", "names"),
     [
         ("elmo.h5", ["elmo_options.json", "elmooptions.json", "options.json"]),
-        ("elmo_weights.hdf5", ["elmo_options.json", "options.json"]),
         ("small.weights.hdf5", ["small.options.json", "options.json"]),
         ("weights.hdf5", ["options.json"]),
     ],
@@ -213,32 +206,44 @@ def test_names_that_earlier_versions_wrote_beside_weights(tmp_path):
     assert written == ["c.hdf5", "c_options.json", "c_vocab.txt"]
 
 
-def test_module_of_tensorflow_hub(tmp_path):
-    (tmp_path / "variables").mkdir()
-    for name in ("saved_model.pb", "variables/variables.index"):
-        (tmp_path / name).write_bytes(b"x")
-    check_refused(lambda: read_weights(tmp_path), tmp_path, "TensorFlow Hub", "'original'")
-    path = shutil.make_archive(str(tmp_path / "hub"), "zip", tmp_path, "saved_model.pb")
-    check_refused(lambda: read_weights(path), path, "TensorFlow Hub", "'original'")
+DUMPED = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本", "the", "a"]
 
 
-def test_hidden_files_of_macos(tmp_path):
-    folder = tmp_path / "model"
-    path = publish(folder)
-    expected = read_bundle(path).bilm.embed(SENTENCES)[0]
-    for name in content(folder):
-        (folder / f"._{name}").write_bytes(b"\0")
-    files = {f"model/{name}": data for name, data in content(folder).items()}
-    more = {f"__MACOSX/model/._{name}": b"\0" for name in content(folder)}
-    packed = write_zip(tmp_path / "model.zip", {".DS_Store": b"\0", **files, **more})
-    for source in (folder, packed):
-        bundle = read_bundle(source)
-        check_layers(bundle.bilm.embed(SENTENCES)[0], expected)
-        check_softmax(bundle.prediction)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    write_tiny(tmp_path / "model")
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in DUMPED), "utf8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(token_embeddings, "WORDS_AT_A_TIME", 3)
+    return tmp_path
 
 
-@pytest.mark.parametrize("ending", [".tar.gz", ".tar", ".TGZ", ".tar.zst", ".7z"])
-def test_archives_that_are_not_read(tmp_path, ending):
-    path = tmp_path / f"elmo{ending}"
-    path.write_bytes(b"x")
-    check_refused(lambda: read_weights(path), path, "Unpack it")
+def run(*arguments, status=0):
+    given = ("dump-token-embeddings", "model", "vocab.txt", "out/vectors.hdf5")
+    return shown_by(*given, *arguments, status=status)
+
+
+def test_vectors_and_the_way_back(folder):
+    run()
+    with h5py.File(folder / "out" / "vectors.hdf5") as file:
+        assert list(file) == ["embedding"]
+        table = file["embedding"][()]
+    assert table.dtype == np.float32
+    path = folder / "model" / "weights.hdf5"
+    data = reference.read_hdf5(path)
+    for row, word in enumerate(DUMPED):
+        expected = reference.token_vector(tiny_options(), data, word)
+        np.testing.assert_allclose(table[row], expected, rtol=0, atol=1e-5)
+    bilm = make_allennlp_reader(path, embeddings="out/vectors.hdf5", vocabulary="vocab.txt")()
+    sentence = [["the", "naïve", "unheard"]]
+    exact = read_weights("model").embed(sentence)[0][0]
+    np.testing.assert_allclose(bilm.embed(sentence)[0][0], exact, rtol=0, atol=1e-5)
+
+
+def test_what_fails_leaves_nothing_behind(folder):
+    run()
+    (folder / "vocab.txt").write_bytes(b"a\n\xff\n")
+    assert "vocab.txt: not UTF-8" in run("--force", status=1)
+    (folder / "vocab.txt").write_text("")
+    assert "contains no words" in run("--force", status=1)
+    assert [path.name for path in (folder / "out").iterdir()] == ["vectors.hdf5"]

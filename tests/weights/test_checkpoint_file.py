@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,43 +15,30 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe
 
-from helpers import reference
+from helpers import models, reference
 from helpers.conversions import assert_same_vectors
 from helpers.golden import BILM_TF
-from helpers.models import (
-    ONE_DIRECTION,
-    SENTENCES,
-    check_layers,
-    check_refused,
-    renamed,
-    tiny_options,
-)
 
 WORDS = ["<S>", "</S>", "<UNK>", "the"]
 # As TensorFlow 1.2 and bilm-tf's scopes give them: by their dumped names.
 VARIABLES = [
-    ("/RNN/", "/rnn/"),
-    ("MultiRNNCell/Cell", "multi_rnn_cell/cell_"),
-    ("LSTMCell", "lstm_cell"),
-    ("W_P_0", "projection/kernel"),
-    ("/W_0", "/kernel"),
-    ("/B", "/bias"),
+    *(("/RNN/", "/rnn/"), ("MultiRNNCell/Cell", "multi_rnn_cell/cell_"), ("LSTMCell", "lstm_cell")),
+    *(("W_P_0", "projection/kernel"), ("/W_0", "/kernel"), ("/B", "/bias")),
 ]
 
 
 def variables(data):
     """With those of the optimizer, and of the run."""
-    names = {f"lm/{name}": values for name, values in renamed(data, VARIABLES).items()}
+    names = {f"lm/{name}": values for name, values in models.renamed(data, VARIABLES).items()}
     slots = {f"{name}/Adagrad": np.full_like(values, 7) for name, values in names.items()}
     return {**names, **slots, "global_step": np.array(3, dtype="int64")}
 
 
 def reader(arrays):
-    kinds = {name: values.dtype.kind for name, values in arrays.items()}
-    types = {name: SimpleNamespace(is_floating=kind == "f") for name, kind in kinds.items()}
-    shapes = {name: list(values.shape) for name, values in arrays.items()}
+    kinds = {name: values.dtype.kind == "f" for name, values in arrays.items()}
+    types = {name: SimpleNamespace(is_floating=is_float) for name, is_float in kinds.items()}
     return SimpleNamespace(
-        get_variable_to_shape_map=lambda: shapes,
+        get_variable_to_shape_map=lambda: {name: list(arrays[name].shape) for name in arrays},
         get_variable_to_dtype_map=lambda: types,
         get_tensor=arrays.__getitem__,
     )
@@ -67,9 +54,8 @@ def tensorflow(monkeypatch):
             raise RuntimeError(f"Unable to open table file {prefix}\nand more")
         return reader(checkpoints[prefix])
 
-    module = ModuleType("tensorflow")
-    module.__spec__ = ModuleSpec("tensorflow", None)
-    module.train = SimpleNamespace(load_checkpoint=load_checkpoint)
+    train = SimpleNamespace(load_checkpoint=load_checkpoint)
+    module = SimpleNamespace(train=train, __spec__=ModuleSpec("tensorflow", None))
     monkeypatch.setitem(sys.modules, "tensorflow", module)
     return checkpoints
 
@@ -93,43 +79,37 @@ def test_as_its_dump(tmp_path, tensorflow, name):
     shutil.copy(BILM_TF / name / "options.json", tmp_path / "m")
     for path in (prefix, tmp_path / "m", prefix.with_name(f"{prefix.name}.index")):
         assert_same_vectors(path, BILM_TF / name)
-    told = describe(prefix)
-    assert (told["format"], told["softmax"]) == ("checkpoint", None)
-    assert [file["name"] for file in told["files"]][-1] == "options.json"
+    found = describe(prefix)
+    assert (found["format"], found["softmax"]) == ("checkpoint", None)
+    assert found["files"][-1]["name"] == "options.json"
     convert(prefix, tmp_path / "weights.hdf5")
     assert_same_vectors(tmp_path / "weights.hdf5", BILM_TF / name)
 
 
-@pytest.mark.parametrize(
-    ("both", "changes", "names"),
-    [
-        (False, {}, ONE_DIRECTION),
-        (True, {"n_layers": 1}, [("MultiRNNCell/Cell0/", "")]),
-        (True, {"projection_dim": 12}, []),
-    ],
-)
-def test_other_models(tmp_path, tensorflow, both, changes, names):
-    options = {**tiny_options(**changes), "bidirectional": both}
-    data = reference.random_datasets(options, seed=4)
-    prefix = put(tmp_path / "m", renamed(data, names), tensorflow, options)
-    expected, _ = reference.layers(options, data, SENTENCES)
-    check_layers(read_weights(prefix).embed(SENTENCES)[0], expected)
+def test_other_models(tmp_path, tensorflow):
+    for options, names in (
+        ({**models.tiny_options(), "bidirectional": False}, models.ONE_DIRECTION),
+        (models.tiny_options(n_layers=1), [("MultiRNNCell/Cell0/", "")]),
+        (models.tiny_options(projection_dim=12), []),
+    ):
+        data = reference.random_datasets(options, seed=4)
+        prefix = put(tmp_path / "m", models.renamed(data, names), tensorflow, options)
+        expected, _ = reference.layers(options, data, models.SENTENCES)
+        models.check_layers(read_weights(prefix).embed(models.SENTENCES)[0], expected)
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_softmax(tmp_path, tensorflow, is_shared):
     """Which the dump leaves out; shared with the embedding, there is a bias alone."""
-    options = tiny_options()
-    if is_shared:
-        del options["char_cnn"]
+    options = {"lstm": models.tiny_options()["lstm"]} if is_shared else models.tiny_options()
     data = reference.random_datasets(options, seed=4, n_words=len(WORDS) if is_shared else 0)
     softmax = reference.random_softmax(options, len(WORDS))
+    wanted = data["embedding"] if is_shared else softmax["softmax/W"]
     if is_shared:
-        softmax.pop("softmax/W")
+        del softmax["softmax/W"]
     prefix = put(tmp_path / "m", {**data, **softmax}, tensorflow, options)
     (tmp_path / "m" / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
     model = read_language_model(prefix)
-    wanted = data["embedding"] if is_shared else softmax["softmax/W"]
     found = model.softmax.arrays()
     np.testing.assert_array_equal(found["weight"], wanted)
     np.testing.assert_array_equal(found["bias"], softmax["softmax/b"])
@@ -138,12 +118,11 @@ def test_softmax(tmp_path, tensorflow, is_shared):
 
 def test_the_latest_of_a_folder(tmp_path, tensorflow):
     for number in (5, 10):
-        data = reference.random_datasets(tiny_options(), seed=number)
-        put(tmp_path / "m", data, tensorflow, tiny_options(), number)
-    check_refused(lambda: read_weights(tmp_path / "m"), "several checkpoints", "model.ckpt-10")
-    note = (
-        'model_checkpoint_path: "/home/somebody/run/model.ckpt-5"\nall_model_checkpoint_paths: "x"'
-    )
+        data = reference.random_datasets(models.tiny_options(), seed=number)
+        put(tmp_path / "m", data, tensorflow, models.tiny_options(), number)
+    named = "several checkpoints", "model.ckpt-10"
+    models.check_refused(lambda: read_weights(tmp_path / "m"), *named)
+    note = 'model_checkpoint_path: "/somebody/run/model.ckpt-5"\nall_model_checkpoint_paths: "x"'
     (tmp_path / "m" / "checkpoint").write_text(note)
     assert_same_vectors(tmp_path / "m", tmp_path / "m" / "model.ckpt-5")
 
@@ -151,23 +130,19 @@ def test_the_latest_of_a_folder(tmp_path, tensorflow):
 def test_without_tensorflow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     prefix = put(tmp_path / "m", {})
-    check_refused(lambda: read_weights(prefix), "the options file is missing")
-    (tmp_path / "m" / "options.json").write_text(json.dumps(tiny_options()))
+    models.check_refused(lambda: read_weights(prefix), "the options file is missing")
+    (tmp_path / "m" / "options.json").write_text(json.dumps(models.tiny_options()))
+    named = "pip install tensorflow", f"dump_weights('{tmp_path / 'm'}', 'weights.hdf5')"
     for path in (prefix, tmp_path / "m"):
-        message = check_refused(
-            lambda path=path: read_weights(path),
-            prefix,
-            "pip install tensorflow",
-            f"dump_weights('{tmp_path / 'm'}', 'weights.hdf5')",
-        )
+        message = models.check_refused(lambda: read_weights(path), prefix, *named)  # noqa: B023
         assert "\n" not in message
 
 
 def test_broken(tmp_path, tensorflow):
-    data = reference.random_datasets(tiny_options())
-    prefix = put(tmp_path / "m", data, options=tiny_options())
-    refused = check_refused(lambda: read_weights(prefix), "TensorFlow cannot read", "table file")
-    assert "\n" not in refused
+    data = reference.random_datasets(models.tiny_options())
+    prefix = put(tmp_path / "m", data, options=models.tiny_options())
+    named = "TensorFlow cannot read", "table file"
+    assert "\n" not in models.check_refused(lambda: read_weights(prefix), *named)
     less = {name: values for name, values in variables(data).items() if "CNN_proj" not in name}
     whole = {**variables(data), "lm/char_embed": np.zeros((261, 4), "int32")}
     for arrays, message in (
@@ -176,4 +151,4 @@ def test_broken(tmp_path, tensorflow):
         (whole, "variable 'lm/char_embed' does not contain floats"),
     ):
         tensorflow[str(prefix)] = arrays
-        check_refused(lambda: read_weights(prefix), message)
+        models.check_refused(lambda: read_weights(prefix), message)

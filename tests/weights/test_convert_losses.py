@@ -1,23 +1,31 @@
-"""What a conversion would lose, and what it keeps beside the weights."""
+"""What a conversion would lose, and what goes with the weights wherever they go: the softmax, the
+provenance, the license; words that a text format cannot hold."""
+
+from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 import spacy
+import srsly
 import torch
-from safetensors.torch import save
 
-from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, freeze
+from spacy_elmo.frozen.config import NO_CHARACTERS
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.model import save_model
-from spacy_elmo.weights import read_weights
+from spacy_elmo.weights import locate, read_weights
+from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import describe, read_bundle
 from spacy_elmo.weights.named import NAMED
+from spacy_elmo.weights.safetensors_file import SafetensorsFile
 
 from helpers import reference
 from helpers.conversions import WORDS, assert_same_vectors, make_model, write_source, write_zip
-from helpers.models import tiny_options, write_tiny
+from helpers.models import check_refused, tiny_bilm, tiny_options
 from helpers.prepared import content
 from helpers.reference_manylangs import write_random
 from helpers.runs import assert_same_arrays
@@ -40,10 +48,6 @@ def stops(message, source, target, **settings):
     return lost[0]
 
 
-def same_softmax(model, other):
-    assert_same_arrays(model.softmax.arrays(), other.softmax.arrays())
-
-
 @pytest.mark.parametrize("kind", [LanguageModelSoftmax, AdaptiveSoftmax])
 def test_softmax_beside_safetensors(tmp_path, kind):
     """In a file of its own, which stands for one model: gone with it, and out of the way."""
@@ -52,43 +56,18 @@ def test_softmax_beside_safetensors(tmp_path, kind):
     convert(tmp_path / "x", target)
     before, after = read_language_model(tmp_path / "x"), read_language_model(tmp_path / "y")
     assert after.vocabulary.words == before.vocabulary.words
-    same_softmax(after, before)
+    assert_same_arrays(after.softmax.arrays(), before.softmax.arrays())
     convert(tmp_path / "x", target, dtype="float16", allow_loss=True, force=True)
     rounded = read_language_model(target).softmax.arrays()
     for name, weight in before.softmax.arrays().items():
         np.testing.assert_array_equal(rounded[name], weight.astype("float16"))
-    _, lost = convert(tmp_path / "x", target, keep_softmax=False, force=True)
-    assert not lost
+    assert convert(tmp_path / "x", target, keep_softmax=False, force=True)[1] == []
     assert not beside.exists()
     with pytest.raises(ValueError, match="has no softmax"):
         read_language_model(target)
-
-
-def test_softmax_beside_safetensors_that_is_broken(tmp_path, source):
-    target, beside = tmp_path / "a.safetensors", tmp_path / "a.softmax.safetensors"
-    convert(source, target)
-    whole = beside.read_bytes()
-    for data, message in (
-        (whole[:-3], r"a.softmax.safetensors: "),
-        (save({"weight": torch.zeros(2)}), "tensor 'words' is missing"),
-        (whole.replace("ï".encode(), b"\xff\xff"), "not UTF-8"),
-        (
-            whole.replace("\n日".encode(), "_日".encode()),
-            "According to the 5 words of a.softmax.safetensors",
-        ),
-    ):
-        beside.write_bytes(data)
-        with pytest.raises(ValueError, match=message):
-            read_language_model(target)
-        read_weights(target)  # which asks for no softmax
-
-
-def test_adaptive_softmax_has_no_room_in_hdf5(tmp_path):
-    save_model(make_model(kind=AdaptiveSoftmax), tmp_path / "x", lang="en", provenance={})
-    stops("the adaptive softmax", tmp_path / "x", tmp_path / "weights.hdf5")
-    assert not (tmp_path / "vocab.txt").exists()
-    convert(tmp_path / "x", tmp_path / "y")
-    same_softmax(read_language_model(tmp_path / "y"), read_language_model(tmp_path / "x"))
+    if kind is AdaptiveSoftmax:
+        stops("the adaptive softmax", tmp_path / "x", tmp_path / "z" / "weights.hdf5")
+        assert not (tmp_path / "z" / "vocab.txt").exists()
 
 
 def test_softmax_without_vocabulary_and_datasets_that_nobody_knows(tmp_path, source):
@@ -97,25 +76,22 @@ def test_softmax_without_vocabulary_and_datasets_that_nobody_knows(tmp_path, sou
     stops("softmax, because its vocab.txt is missing", tmp_path / "weights.hdf5", tmp_path / "a")
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         del file["softmax"]
-        file["notes/x"] = np.zeros(2)
-    stops(r"do not belong to a biLM \(notes/x\)", tmp_path / "weights.hdf5", tmp_path / "b")
+        file["notes/a"] = np.zeros(2)
+        for i in range(300):
+            file[f"notes/{'x' * 500}{i:03d}"] = np.zeros(1)
+    message = r"do not belong to a biLM \(notes/a, .*, 296 others"
+    assert len(stops(message, tmp_path / "weights.hdf5", tmp_path / "b")) < 1500
 
 
-def add_components(nlp):
-    nlp.add_pipe("sentencizer")
-    nlp.add_pipe("tok2vec")
+OTHERS = ["sentencizer", "tok2vec"]
 
 
 @pytest.mark.parametrize(
     ("settings", "change", "message"),
     [
-        ({"mix": "average", "cache": 5}, None, r"settings of the pipe 'lm' \(mix, cache\)"),
-        ({}, add_components, r"the other components \(sentencizer, tok2vec\)"),
-        (
-            {},
-            lambda nlp: nlp.meta.update(name="mine", license="MIT"),
-            r"meta.json \(name, license\)",
-        ),
+        ({"mix": "average", "cache": 5}, str, r"settings of the pipe 'lm' \(mix, cache\)"),
+        ({}, lambda nlp: [*map(nlp.add_pipe, OTHERS)], r"components \(sentencizer, tok2vec\)"),
+        ({}, lambda nlp: nlp.meta.update(name="x", license="MIT"), r"meta.json \(name, license\)"),
         ({}, lambda nlp: nlp.vocab.set_vector("bank", np.ones(3, "float32")), "static vectors"),
     ],
 )
@@ -123,11 +99,10 @@ def test_what_else_a_pipeline_has(tmp_path, tiny_weights, settings, change, mess
     """Other components are not even loaded."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", name="lm", config={"weights": str(tiny_weights), **settings})
-    if change:
-        change(nlp)
+    change(nlp)
     nlp.to_disk(tmp_path / "p")
-    if change is add_components:
-        (tmp_path / "p" / "tok2vec" / "model").write_bytes(b"broken")
+    for file in tmp_path.glob("p/tok2vec/model"):
+        file.write_bytes(b"broken")
     stops(message, tmp_path / "p", tmp_path / "a.safetensors")
     assert_same_vectors(tmp_path / "a.safetensors", tiny_weights)
 
@@ -147,21 +122,13 @@ def test_a_pipeline_needs_a_language(tmp_path, tiny_weights):
 
 
 def test_provenance_is_patched(tmp_path, source):
-    patch = {"commit": "c0ffee", "corpus": {"train": None, "name": "x"}, "tokens": None}
+    """It may be longer than an attribute in an old HDF5 file."""
+    text = "é" * 100_000
+    patch = {"commit": text, "corpus": {"train": None, "name": "x"}, "tokens": None}
+    kept = {"corpus": {"sha256": "ab", "name": "x"}, "perplexity": {"mean": 1.5}, "lang": "de"}
     for target in ("a.safetensors", "weights.hdf5", "a"):
         convert(source, tmp_path / target, keep_softmax=False, provenance=patch)
-        assert read_bundle(tmp_path / target).provenance == {
-            "corpus": {"sha256": "ab", "name": "x"},
-            "perplexity": {"mean": 1.5},
-            "commit": "c0ffee",
-            "lang": "de",
-        }
-
-
-def test_long_provenance_in_hdf5(tmp_path, source):
-    text = "é" * 100_000
-    convert(source, tmp_path / "weights.hdf5", provenance={"attribution": text})
-    assert read_bundle(tmp_path / "weights.hdf5").provenance["attribution"] == text
+        assert read_bundle(tmp_path / target).provenance == {**kept, "commit": text}
 
 
 @pytest.mark.parametrize(
@@ -178,24 +145,18 @@ def test_provenance_that_no_file_can_store(tmp_path, source, provenance):
 # Other token encoders, and archives
 
 
-def test_manylangs_has_no_room_in_hdf5(tmp_path):
-    folder, target = write_random(tmp_path / "fi.model"), tmp_path / "out" / "weights.hdf5"
-    for force in (False, True):
-        with pytest.raises(ValueError, match="cannot store the token encoder 'manylangs'"):
-            convert(folder, target, allow_loss=True, force=force)
-        assert not (tmp_path / "out").exists()
-
-
 def test_named_manylangs(tmp_path, monkeypatch):
     """A model with a name knows where it is from."""
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     folder, model = write_random(tmp_path / "fi.model"), NAMED["manylangs-fi"]
+    with pytest.raises(ValueError, match="cannot store the token encoder 'manylangs'"):
+        convert(folder, tmp_path / "out" / "weights.hdf5", allow_loss=True)
+    assert not (tmp_path / "out").exists()
     model.path.parent.mkdir(parents=True)
     write_zip(model.path, content(folder))
     told = describe(model.path)
     assert (told["format"], told["checksum"]) == ("manylangs", read_weights(folder).checksum())
-    assert [file["name"] for file in told["files"]] == [model.path.name]
     convert("manylangs-fi", tmp_path / "fi")
     assert_same_vectors(tmp_path / "fi", folder)
     nlp, provenance = spacy.load(tmp_path / "fi"), read_weights(tmp_path / "fi").provenance
@@ -211,8 +172,7 @@ def test_words_that_are_read_and_words_that_are_predicted(tmp_path):
     with h5py.File(source, "a") as file:
         file["softmax/W"] = file["embedding"][()]
         file["softmax/b"] = file["embedding"][:, 0]
-    _, lost = convert(source, tmp_path / "same" / "weights.hdf5")
-    assert not lost
+    assert convert(source, tmp_path / "same" / "weights.hdf5")[1] == []
     convert(source, tmp_path / "p", lang="en")
     assert read_language_model(tmp_path / "p").vocabulary.words == WORDS
     vocabulary = tmp_path / "p" / "vocab.txt"
@@ -224,26 +184,171 @@ def test_words_that_are_read_and_words_that_are_predicted(tmp_path):
     assert_same_vectors(tmp_path / "other" / "weights.hdf5", source)
 
 
-def test_archive_of_allennlp_with_its_softmax(tmp_path):
-    source = write_source(tmp_path / "x" / "model")
-    convert(source, tmp_path / "y" / "weights.hdf5")
-    archive = write_zip(tmp_path / "y.zip", content(tmp_path / "y"))
-    _, lost = convert(archive, tmp_path / "back")
-    assert not lost
-    assert_same_vectors(tmp_path / "back", source)
-    assert read_language_model(tmp_path / "back").vocabulary.words == WORDS
-    assert spacy.load(tmp_path / "back").lang == "de"
-    told = describe(archive)
-    assert (told["format"], told["softmax"]) == ("allennlp", {"kind": "full", "words": 6})
-    convert(archive, tmp_path / "a.safetensors")
-    assert read_language_model(tmp_path / "a.safetensors").vocabulary.words == WORDS
+MARKS = ["<S>", "</S>", "<UNK>"]
+MIXED = [*MARKS, "the", " ", "  ", "\u00a0", "!!!MAXTERMID", "a\rb", "in\u2028", " cat", "dog"]
+WRONG = MIXED[4:-1]
 
 
-def test_what_is_lost_is_said_in_short(tmp_path):
-    path = write_tiny(tmp_path)
-    with h5py.File(path, "a") as file:
-        for i in range(300):
-            file[f"more/{'x' * 500}{i:03d}"] = np.zeros(1)
-    with pytest.raises(LossError, match="datasets that do not belong .*, 295 others") as error:
-        convert(path, tmp_path / "b.safetensors")
-    assert len(str(error.value)) < 1500
+def read_as_bilm_tf(path):
+    """Words by line, as `Vocabulary` of bilm-tf's data.py reads them."""
+    with open(path, encoding="utf8") as lines:
+        return [line.strip() for line in lines if line.strip() != "!!!MAXTERMID"]
+
+
+def reads_words(words, **changes):
+    """A model that reads these words, with random weights."""
+    config = replace(tiny_bilm().config, n_words=len(words), word_embed_dim=5, **changes)
+    bilm = BiLM(config, Vocabularies(words=InputVocabulary(words)))
+    torch.manual_seed(0)
+    for parameter in bilm.parameters():
+        torch.nn.init.normal_(parameter)
+    return bilm.freeze()
+
+
+def write_model(folder, words, kind):
+    """RETURNS (Path): A model that reads, predicts, or reads and predicts these words."""
+    alone = {} if kind == "beside characters" else NO_CHARACTERS
+    bilm = tiny_bilm() if kind == "predicted" else reads_words(words, **alone)
+    prediction = None
+    if kind in ("predicted", "both"):
+        model = make_model(words=words)
+        prediction = freeze(model.softmax), model.vocabulary
+    folder.mkdir()
+    SafetensorsFile.write(ModelBundle(bilm, prediction, "en"), folder / "x.safetensors")
+    return folder / "x.safetensors"
+
+
+@pytest.mark.parametrize("kind", ["read", "predicted", "both"])
+def test_words_that_no_line_holds(tmp_path, kind):
+    source, target = write_model(tmp_path / "a", MIXED, kind), tmp_path / "out" / "weights.hdf5"
+    named = ("vocab.txt cannot store", *map(repr, WRONG[:5]), ", 2 others", "NAME.safetensors or a")
+    message = check_refused(lambda: convert(source, target, allow_loss=True), *named)
+    assert ("keep_softmax=False" in message) == (kind == "predicted")
+    assert not target.parent.exists()
+    convert(source, tmp_path / "pipeline", lang="en")
+    assert_same_vectors(tmp_path / "pipeline", source)
+    if kind != "read":
+        assert read_language_model(tmp_path / "pipeline").vocabulary.words == MIXED
+    if kind == "predicted":
+        convert(source, target, keep_softmax=False)
+        assert_same_vectors(target, source)
+
+
+@pytest.mark.parametrize("word", WRONG)
+def test_each_of_them(tmp_path, word):
+    source = write_model(tmp_path / "a", [*MARKS, word, "end"], "read")
+    check_refused(lambda: convert(source, tmp_path / "weights.hdf5"), repr(word))
+
+
+@pytest.mark.parametrize("kind", ["read", "predicted", "both"])
+def test_words_that_lines_hold(tmp_path, kind):
+    words = [*MARKS, "a b", "\ufeffx", "日本", "!!!", "in\u2028side", "x\x1cy", "end"]
+    source = write_model(tmp_path / "a", words, kind)
+    convert(source, tmp_path / "weights.hdf5")
+    assert read_as_bilm_tf(tmp_path / "vocab.txt") == words
+    assert_same_vectors(tmp_path / "weights.hdf5", source)
+    vectors = read_weights(tmp_path / "weights.hdf5").token_vectors(words)
+    np.testing.assert_array_equal(vectors, read_weights(source).token_vectors(words))
+
+
+def test_ids_whose_word_has_a_later_one(tmp_path):
+    """The last of equal lines counts: their ids are written so that no word changes its row."""
+    source = write_model(tmp_path / "a", [*MARKS, None, "cat", None, "the"], "read")
+    convert(source, tmp_path / "weights.hdf5")
+    rows = {word: row for row, word in enumerate(read_as_bilm_tf(tmp_path / "vocab.txt"))}
+    assert rows == {"<S>": 0, "</S>": 1, "<UNK>": 2, "cat": 4, "the": 6}
+    tokens = ["", "cat", "the", "dog", "<S>"]
+    paths = source, tmp_path / "weights.hdf5"
+    found, wanted = (read_weights(path).token_vectors(tokens) for path in paths)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_ready_made_vectors_beside_characters(tmp_path):
+    """No program reads them from the HDF5 file of a model that has characters."""
+    source = write_model(tmp_path / "a", [*MARKS, "the"], "beside characters")
+    refused = "word vectors in addition to characters"
+    check_refused(lambda: convert(source, tmp_path / "weights.hdf5"), refused)
+    assert not (tmp_path / "weights.hdf5").exists()
+    convert(source, tmp_path / "b.safetensors")
+    assert_same_vectors(tmp_path / "b.safetensors", source)
+
+
+TEXT = "The weights are made of Maria's letters, CC BY 4.0."
+BUNDLED = locate("en_small").with_name("en_small-ATTRIBUTION.md").read_text("utf8")
+
+
+def pipeline(**provenance):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo").set_bilm(tiny_bilm().replace(provenance=provenance))
+    return nlp
+
+
+def said_in(folder):
+    path = folder / "LICENSES_SOURCES"
+    license = srsly.read_json(folder / "meta.json")["license"]
+    return path.read_text("utf8") if path.exists() else None, license
+
+
+def test_the_bundled_model(tmp_path):
+    """From the file beside it into a pipeline, and into those that are made of it."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.to_disk(tmp_path / "a")
+    assert said_in(tmp_path / "a") == (BUNDLED, "see LICENSES_SOURCES")
+    assert "spacy-elmo" in BUNDLED
+    other = spacy.blank("en")
+    other.add_pipe("elmo", source=spacy.load(tmp_path / "a"))
+    other.to_disk(tmp_path / "b")
+    assert said_in(tmp_path / "b") == said_in(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("provenance", "text", "license"),
+    [
+        ({}, None, ""),
+        ({"attribution": TEXT, "licence": "CC-BY-4.0"}, TEXT, "CC-BY-4.0"),
+        ({"attribution": TEXT}, TEXT, "see LICENSES_SOURCES"),
+        ({"license": "MIT"}, None, "MIT"),
+        ({"licence": "see en_small-ATTRIBUTION.md"}, BUNDLED, "see LICENSES_SOURCES"),
+        ({"licence": "see a-ATTRIBUTION.md", "attribution": TEXT}, TEXT, "see LICENSES_SOURCES"),
+        ({"licence": "see unknown-ATTRIBUTION.md"}, None, "see unknown-ATTRIBUTION.md"),
+        ({"licence": 3, "attribution": ["x"]}, None, ""),
+    ],
+)
+def test_what_is_known(tmp_path, provenance, text, license):
+    pipeline(**provenance).to_disk(tmp_path)
+    assert said_in(tmp_path) == (text, license)
+
+
+def test_what_stands_there_stays(tmp_path):
+    """A license of the pipeline's own, and other sources; nothing is said twice."""
+    nlp = pipeline(attribution=TEXT, licence="CC-BY-4.0")
+    nlp.meta["license"] = "MIT"
+    (tmp_path / "LICENSES_SOURCES").write_text("Vectors: mine.\n", "utf8")
+    for _ in range(2):
+        nlp.to_disk(tmp_path)
+        assert said_in(tmp_path) == (f"Vectors: mine.\n\n{TEXT}", "MIT")
+
+
+def test_a_pipe_alone_writes_into_its_folder_alone(tmp_path):
+    pipe = pipeline(attribution=TEXT, licence="CC-BY-4.0").get_pipe("elmo")
+    pipe.to_disk(tmp_path / "elmo")
+    srsly.write_json(tmp_path / "meta.json", {"components": ["ner"], "license": ""})
+    pipe.to_disk(tmp_path / "elmo")
+    assert {path.name for path in tmp_path.iterdir()} == {"elmo", "meta.json"}
+    assert said_in(tmp_path) == (None, "")
+
+
+@pytest.mark.parametrize("names", [["a.safetensors", "a.hdf5", "b.safetensors"], ["p", "a.hdf5"]])
+def test_from_format_to_format(tmp_path, names):
+    """In the weights, beside them, and in the pipeline at the end; it is no loss on the way."""
+    source = tmp_path / "first"
+    pipeline(attribution=TEXT, licence="CC-BY-4.0").to_disk(source)
+    for name in [*names, "last"]:
+        convert(source, tmp_path / name)
+        source = tmp_path / name
+        provenance = read_bundle(source).provenance
+        assert (provenance["attribution"], provenance["licence"]) == (TEXT, "CC-BY-4.0")
+        if "." in name:
+            assert source.with_name(f"{source.stem}-ATTRIBUTION.md").read_text("utf8") == TEXT
+    assert said_in(source) == (TEXT, "CC-BY-4.0")

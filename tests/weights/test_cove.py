@@ -45,18 +45,15 @@ def by_pytorch(lstm, vectors, sentence):
         return torch.stack([torch.cat([x, x], dim=1), first(x)[0], lstm(x)[0]])
 
 
-def test_layers_are_those_of_pytorch(file, lstm, vectors):
+def test_layers_and_states_are_those_of_pytorch(file, lstm, vectors, tmp_path):
     bilm = read_cove(file, vectors)
-    layers, _ = bilm.embed(SENTENCES, "warm")
-    for got, sentence in zip(layers, SENTENCES):
-        if not sentence:
-            assert got.shape == (3, 0, 2 * WIDTH)
-            continue
-        np.testing.assert_allclose(got, by_pytorch(lstm, vectors, sentence), atol=2e-6, rtol=0)
-
-
-def test_a_state_is_carried(file, lstm, vectors):
-    bilm = read_cove(file, vectors)
+    for got, sentence in zip(bilm.embed(SENTENCES, "warm")[0], SENTENCES):
+        wanted = by_pytorch(lstm, vectors, sentence) if sentence else np.zeros((3, 0, 2 * WIDTH))
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, atol=2e-6, rtol=0)
+    prefixed = {f"rnn.{name}": value for name, value in lstm.state_dict().items()}
+    torch.save(prefixed, tmp_path / "model.pt")
+    assert read_cove(tmp_path / "model.pt", vectors).checksum() == bilm.checksum()
     x = torch.tensor(vectors.table[:3])
     with torch.no_grad():
         _, (hidden, cell) = lstm(x)
@@ -81,12 +78,10 @@ def test_gradients_are_those_of_pytorch(lstm, file, vectors):
     pairs = zip(outputs, lengths, wanted)
     sum((row[:n] * weight).sum() for row, n, weight in pairs).backward()
     for name, ours in (("l0", "0.0"), ("l0_reverse", "1.0"), ("l1", "0.1"), ("l1_reverse", "1.1")):
-        i, f, j, o = getattr(lstm, f"weight_ih_{name}").grad.chunk(4)
-        got = bilm.get_parameter(f"stacks.{ours}.input_weight").grad
-        torch.testing.assert_close(got, torch.cat([i, j, f, o]), atol=1e-5, rtol=0)
-        i, f, j, o = getattr(lstm, f"bias_hh_{name}").grad.chunk(4)
-        got = bilm.get_parameter(f"stacks.{ours}.bias").grad
-        torch.testing.assert_close(got, torch.cat([i, j, f, o]), atol=1e-5, rtol=0)
+        for kind, part in (("weight_ih", "input_weight"), ("bias_hh", "bias")):
+            i, f, j, o = getattr(lstm, f"{kind}_{name}").grad.chunk(4)
+            got = bilm.get_parameter(f"stacks.{ours}.{part}").grad
+            torch.testing.assert_close(got, torch.cat([i, j, f, o]), atol=1e-5, rtol=0)
 
 
 def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
@@ -100,14 +95,6 @@ def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
     np.testing.assert_allclose(doc.tensor, wanted, atol=2e-6)
     nlp.to_disk(tmp_path / "nlp")
     np.testing.assert_array_equal(spacy.load(tmp_path / "nlp")("the cat sat").tensor, doc.tensor)
-
-
-def test_names_with_a_prefix(lstm, vectors, tmp_path):
-    path = tmp_path / "model.pt"
-    torch.save({f"rnn.{name}": value for name, value in lstm.state_dict().items()}, path)
-    layers, _ = read_cove(path, vectors).embed([["the", "cat"]])
-    wanted = by_pytorch(lstm, vectors, ["the", "cat"])
-    np.testing.assert_allclose(layers[0], wanted, atol=2e-6, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -134,20 +121,14 @@ def test_vectors_of_another_width(file):
         read_cove(file, WordVectors(["a"], np.zeros((1, 5))))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "lacking"),
-    [
+def test_what_joined_directions_need(file, vectors):
+    wanted = {"lstm_dim": 6, "projection_dim": 6, "use_skip_connections": False}
+    for sizes, lacking in (
         ({"bidirectional": False}, "bidirectional"),
         ({"projection_dim": 3}, "projection_dim = lstm_dim"),
         ({"use_skip_connections": True}, "connections = 'none'"),
-    ],
-)
-def test_what_joined_directions_need(sizes, lacking):
-    wanted = {"lstm_dim": 6, "projection_dim": 6, "use_skip_connections": False, **sizes}
-    with pytest.raises(ValueError, match=lacking):
-        BiLMConfig(joined_directions=True, **wanted)
-
-
-def test_it_is_no_language_model(file, vectors):
-    with pytest.raises(ValueError, match="joined_directions = false"):
+    ):
+        with pytest.raises(ValueError, match=lacking):
+            BiLMConfig(joined_directions=True, **{**wanted, **sizes})
+    with pytest.raises(ValueError, match="joined_directions = false"):  # no language model
         FrozenLanguageModel(read_cove(file, vectors), None, None)

@@ -1,19 +1,27 @@
-"""Which format a model has is decided once, and a fifth format is one class in one list."""
+"""Which format a model has is decided once, and a fifth format is one class in one list.
+Safetensors files are read as they were written."""
 
+import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import spacy_elmo
-from spacy_elmo.language_model.frozen import read_language_model
-from spacy_elmo.weights import formats, read_weights
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen.config import NO_CHARACTERS, BiLMConfig
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.registry import registry
+from spacy_elmo.weights import formats, read_weights, safetensors_file
 from spacy_elmo.weights.bundle import Format, ModelBundle
-from spacy_elmo.weights.convert import LossError, convert
+from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe
-from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes
+from spacy_elmo.weights.safetensors_file import from_bytes, softmax_of, to_bytes
 
 from helpers.conversions import PROVENANCE, assert_same_vectors, write_source
+from helpers.models import CHANGED, check_refused, tiny_bilm
 from helpers.reference_manylangs import write_random
 
 
@@ -59,14 +67,11 @@ def toy(tmp_path, source):
 def test_a_fifth_format_is_read_and_described(toy, source):
     assert_same_vectors(toy, source)
     assert spacy_elmo.pretrained(toy)["model"]["lstm_dim"] == 12
-    told, expected = describe(toy), describe(source)
-    assert (told["format"], told["path"], told["languages"]) == ("toy", str(toy), ["de"])
-    assert [file["name"] for file in told["files"]] == ["a.toy"]
-    assert told["provenance"] == {**expected["provenance"], "lang": "de"}
-    for key in ("checksum", "parameters", "sizes"):
-        assert told[key] == expected[key]
-    with pytest.raises(ValueError, match="a.toy has no softmax"):
-        read_language_model(toy)
+    found, wanted = describe(toy), describe(source)
+    wanted |= {"format": "toy", "path": str(toy), "provenance": {**PROVENANCE, "lang": "de"}}
+    wanted |= {"files": found["files"], "softmax": None, "dtype": None}
+    assert found == wanted
+    assert [file["name"] for file in found["files"]] == ["a.toy"]
 
 
 def test_a_fifth_format_is_converted(tmp_path, toy, source):
@@ -74,19 +79,16 @@ def test_a_fifth_format_is_converted(tmp_path, toy, source):
         assert convert(toy, tmp_path / name)[1] == []
         assert_same_vectors(tmp_path / name, source)
     assert describe(tmp_path / "c.toy")["provenance"] == {**PROVENANCE, "lang": "de"}
-    with pytest.raises(LossError, match="the softmax and its vocabulary of 6 words"):
-        convert(source, tmp_path / "d.toy")
-    with pytest.raises(ValueError, match=r"are .safetensors and .hdf5 and .toy\. For"):
-        convert(source, tmp_path / "d.bin")
-    with pytest.raises(ValueError, match=r"a file of format 'toy' must end in \.toy"):
-        convert(source, tmp_path / "d", format="toy")
-    with pytest.raises(ValueError, match="exists already"):
-        convert(source, toy)
+    for target, format, message in (
+        (tmp_path / "d.toy", None, "the softmax and its vocabulary of 6 words"),
+        (tmp_path / "d.bin", None, "are .safetensors and .hdf5 and .toy. For"),
+        (tmp_path / "d", "toy", "a file of format 'toy' must end in .toy"),
+    ):
+        check_refused(lambda: convert(source, target, format=format), message)  # noqa: B023
 
 
-def test_a_place_is_asked_until_a_format_knows_it(tmp_path, source, monkeypatch):
+def test_a_place_is_asked_until_a_format_knows_it(tmp_path, monkeypatch):
     """Once for a model, whatever is done with it."""
-    convert(source, tmp_path / "weights.hdf5")
     packed = shutil.make_archive(str(tmp_path / "fi"), "zip", write_random(tmp_path / "fi"))
     asked = []
 
@@ -95,19 +97,10 @@ def test_a_place_is_asked_until_a_format_knows_it(tmp_path, source, monkeypatch)
 
     for format in formats.FORMATS:
         monkeypatch.setattr(format, "find", counted(format, format.find))
-    for place, order in (
-        (source, ["pipeline"]),
-        (packed, ["pipeline", "safetensors", "manylangs"]),
-        (tmp_path / "weights.hdf5", ["pipeline", "safetensors", "manylangs", "allennlp"]),
-    ):
-        for use in (read_weights, formats.read_bundle, describe, spacy_elmo.pretrained):
-            asked.clear()
-            use(place)
-            assert asked == order, use
-    asked.clear()
-    convert(source, tmp_path / "copy")
-    assert read_language_model(tmp_path / "copy").vocabulary.words
-    assert asked == ["pipeline", "pipeline"]
+    for use in (read_weights, formats.read_bundle, describe, spacy_elmo.pretrained):
+        asked.clear()
+        use(packed)
+        assert asked == ["pipeline", "safetensors", "manylangs"], use
 
 
 @pytest.mark.parametrize("missing", ["vocab.txt", "softmax.safetensors"])
@@ -117,3 +110,33 @@ def test_half_of_what_predicts_is_named(tmp_path, source, missing):
     assert (bundle.prediction, bundle.missing) == (None, missing)
     softmax_alone = ["the softmax, because its vocab.txt is missing"]
     assert bundle.extras == (softmax_alone if missing == "vocab.txt" else [])
+
+
+def test_files_of_the_first_version_are_read(tmp_path):
+    """Before there were other token encoders than bilm-tf's of characters. A pipe does not need
+    the softmax, so a broken one does not stop it."""
+    path = tmp_path / "a.safetensors"
+    safetensors_file.write(tiny_bilm(), path)
+    config = json.loads(safetensors_file._metadata(path.read_bytes())["config"])
+    assert config.keys() == CHANGED.keys()  # which those versions read as well
+    softmax_of(path).write_bytes(b"broken")
+    reader = registry.get("weights_readers", "spacy-elmo.safetensors.v1")
+    assert reader(str(path))().checksum() == tiny_bilm().checksum()
+
+
+def test_vocabulary_of_any_length(tmp_path):
+    """Nothing of it is in the header, whose length the format bounds."""
+    n_words = 150_000
+    strings = ["<oov>", "<bos>", "<eos>", *(f"wörd{i}" for i in range(3, n_words))]
+    sizes = {"lstm_dim": 4, "projection_dim": 2, "n_words": n_words, "word_embed_dim": 2}
+    config = BiLMConfig(token_encoder="manylangs", **NO_CHARACTERS, **sizes)
+    bilm = BiLM(config, Vocabularies(words=InputVocabulary(strings))).requires_grad_(False)
+    safetensors_file.write(bilm.freeze(), tmp_path / "a.safetensors")
+    header = int.from_bytes((tmp_path / "a.safetensors").read_bytes()[:8], "little")
+    assert header < 4_000
+    again = read_weights(tmp_path / "a.safetensors")
+    assert again.vocabularies.words.strings == bilm.indexer.vocabularies.words.strings
+    rows = torch.tensor([149_999, 77, 0])
+    by_hand = bilm.encoder.project(bilm.encoder.words.weight[rows])
+    got = again.token_vectors(["wörd149999", "wörd77", "nothing"])
+    np.testing.assert_allclose(got, by_hand, atol=1e-6)

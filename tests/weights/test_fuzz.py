@@ -1,10 +1,6 @@
 """A short version of `make fuzz`, and that it sees what it is there to see."""
 
-import multiprocessing
-import os
-import sys
-import threading
-from multiprocessing.connection import Connection, wait
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -39,89 +35,36 @@ CLOCK = [0.0]  # seconds of the processor's time
 MODEL = SimpleNamespace(bilm=SimpleNamespace(embed=lambda sentences: None))
 
 
-def outcome(monkeypatch, tmp_path, read, must_raise=False):
-    monkeypatch.setattr(fuzz, "read_bundle", read)
-    monkeypatch.setattr(fuzz, "time", SimpleNamespace(process_time=lambda: CLOCK[0]))
-    return fuzz.read_once(tmp_path, tmp_path, Mutation("", must_raise)).result
-
-
 def take_long(path):
     CLOCK[0] += fuzz.MOST_SECONDS + 0.1
     return MODEL
 
 
-def refuse(path):
-    raise ValueError(f"{path}: broken")
+def take_memory(path):
+    peak = int(fuzz.peak_megabytes()) + 60  # no less, for that is what a process has had
+    assert len(b"x" * (peak * 2**20))
+    return MODEL
 
 
-def refuse_without_a_name(path):
-    raise ValueError("broken")
+def refuse(path, message="{}: broken"):
+    raise ValueError(message.format(path))
 
 
-@pytest.mark.parametrize(
-    ("read", "must_raise", "result"),
-    [
+def test_outcomes(monkeypatch, tmp_path):
+    monkeypatch.setattr(fuzz, "time", SimpleNamespace(process_time=lambda: CLOCK[0]))
+    monkeypatch.setattr(fuzz, "MOST_MEGABYTES", 50)
+    (tmp_path / "nobody_imported_me.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    for read, must_raise, result in (
         (lambda path: MODEL, False, "read"),
         (lambda path: MODEL, True, "read, but it should have been refused"),
         (refuse, True, "refused"),
-        (refuse_without_a_name, True, "no file named"),
+        (lambda path: refuse(path, "broken"), True, "no file named"),
         (lambda path: {}["x"], False, "KeyError"),
         (take_long, False, "took 2.1 seconds"),
-    ],
-)
-def test_outcomes(monkeypatch, tmp_path, read, must_raise, result):
-    assert outcome(monkeypatch, tmp_path, read, must_raise).startswith(result)
-
-
-def test_import_is_seen(monkeypatch, tmp_path):
-    (tmp_path / "nobody_imported_me.py").write_text("")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def read(path):
-        import nobody_imported_me  # noqa: F401
-
-        return MODEL
-
-    assert outcome(monkeypatch, tmp_path, read) == "imported nobody_imported_me"
-
-
-@pytest.mark.skipif(fuzz.peak_megabytes() == 0.0, reason="this system does not tell")
-def test_memory_is_seen(monkeypatch, tmp_path):
-    monkeypatch.setattr(fuzz, "MOST_MEGABYTES", 50)
-    peak = int(fuzz.peak_megabytes()) + 60  # no less, for that is what a process has had
-
-    def read(path):
-        assert len(b"x" * (peak * 2**20))
-        return MODEL
-
-    assert outcome(monkeypatch, tmp_path, read).startswith("took ")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the stand-in cannot be sent to a process")
-@pytest.mark.parametrize("result", ["the process died (7)", "hangs"])
-def test_a_process_that_dies_or_hangs_is_replaced(monkeypatch, result):
-    """The time is over as soon as the process says that it hangs."""
-    hanging, hangs = multiprocessing.Pipe(duplex=False)
-
-    def poll(connection, timeout):
-        assert timeout == fuzz.HANGS_AFTER
-        ready = wait([connection, hanging])
-        return connection in ready or not hanging.recv()
-
-    def work(jobs, seed, first, connection):
-        for number in range(first, len(jobs)):
-            connection.send(Mutation(f"number {number}", True))
-            if number == 4:
-                if result != "hangs":
-                    os._exit(7)
-                hangs.send(True)
-                threading.Event().wait()
-            connection.send(fuzz.Outcome("refused", 0.0, 0.0))
-
-    monkeypatch.setattr(fuzz, "work", work)
-    monkeypatch.setattr(fuzz, "START", "fork")
-    monkeypatch.setattr(Connection, "poll", poll)
-    summaries = fuzz.run([(name, number, False) for name in ("one", "two") for number in range(3)])
-    assert summaries["one"].counts == {"refused": 3}
-    assert summaries["two"].counts == {"refused": 2}
-    assert summaries["two"].wrong == [f"two 1 (number 4): {result}"]
+        (lambda path: import_module("nobody_imported_me"), False, "imported nobody_imported_me"),
+        *([(take_memory, False, "took ")] if fuzz.peak_megabytes() else []),
+    ):
+        monkeypatch.setattr(fuzz, "read_bundle", read)
+        found = fuzz.read_once(tmp_path, tmp_path, Mutation("", must_raise)).result
+        assert found.startswith(result)

@@ -2,14 +2,16 @@
 
 import gzip
 import json
+import shutil
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load, load_file, save, save_file
+from safetensors.torch import load, save
 
 from spacy_elmo.weights import read_weights, safetensors_file
+from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import read_bundle
 
 from helpers import conversions, reference, reference_manylangs
@@ -51,6 +53,13 @@ def write_manylangs(folder):
     return reference_manylangs.write_random(folder) / "encoder.pkl"
 
 
+def write_with_softmax_beside(folder):
+    source = conversions.write_source(folder / "source")
+    convert(source, folder / "a.safetensors")
+    shutil.rmtree(source)
+    return folder / "a.safetensors"
+
+
 # Damages: what they return changes the files in a folder
 
 
@@ -87,14 +96,16 @@ def changed_json(file, *keys, **changes):
     return rewritten(file, change)
 
 
+def more_tensors(data):
+    return save({**load(data), LONG: torch.zeros(2), "b": torch.zeros(1)})
+
+
 def tensors(metadata=(), **changes):
     """Of a safetensors file; None takes one away."""
 
     def change(data):
-        merged = {**safetensors_file._metadata(data), **dict(metadata)}
-        kept = {**load(data), **changes}
-        kept = {name: value for name, value in kept.items() if value is not None}
-        return save(kept, metadata=merged)
+        kept = {k: tensor for k, tensor in {**load(data), **changes}.items() if tensor is not None}
+        return save(kept, metadata={**safetensors_file._metadata(data), **dict(metadata)})
 
     return rewritten("a.safetensors", change)
 
@@ -104,28 +115,29 @@ def vocabulary(text):
     return tensors(**{"vocabulary.words": torch.tensor(list(data), dtype=torch.uint8)})
 
 
-def datasets(**changes):
-    """Of an HDF5 file; None takes one away."""
-
-    def change(folder):
+def hdf5(change):
+    def changed(folder):
         with h5py.File(folder / "weights.hdf5", "a") as file:
-            for name, values in changes.items():
-                if name in file:
-                    del file[name]
-                if values is not None:
-                    file[name] = values
+            change(file)
 
-    return change
+    return changed
+
+
+def datasets(**changes):
+    """None takes one away."""
+
+    def change(file):
+        for name, values in changes.items():
+            if name in file:
+                del file[name]
+            if values is not None:
+                file[name] = values
+
+    return hdf5(change)
 
 
 def provenance(text):
-    """Of an HDF5 file."""
-
-    def change(folder):
-        with h5py.File(folder / "weights.hdf5", "a") as file:
-            file.attrs["spacy_elmo_provenance"] = text
-
-    return change
+    return hdf5(lambda file: file.attrs.update(spacy_elmo_provenance=text))
 
 
 def header(change):
@@ -140,8 +152,7 @@ def header(change):
 
 
 def sizes(**changes):
-    text = json.dumps(reference_manylangs.sizes_of(**changes))
-    return lambda folder: (folder / "sizes.json").write_text(text, "utf8")
+    return content("sizes.json", json.dumps(reference_manylangs.sizes_of(**changes)).encode())
 
 
 def words(*lines):
@@ -150,15 +161,9 @@ def words(*lines):
 
 def packed_words(data):
     def change(folder):
-        (folder / "vocab.txt").unlink()
-        (folder / "vocab.txt.gz").write_bytes(data)
+        (folder / "vocab.txt").rename(folder / "vocab.txt.gz").write_bytes(data)
 
     return change
-
-
-def added_to_softmax(folder):
-    path = folder / "softmax.safetensors"
-    save_file({**load_file(path), LONG: torch.zeros(2), "b": torch.zeros(1)}, path)
 
 
 def characters(change):
@@ -180,6 +185,7 @@ def pickled(value, name="char_emb_layer.embedding.weight"):
     return change
 
 
+FOREIGN = "does not belong to the model"
 PROVENANCES = [
     *((f'{{"lang": {lang}}}', "'lang' in its provenance") for lang in ('["de"]', '{"de": 1}', 5)),
     ('{"source": "\\udc80"}', "provenance is not UTF-8"),
@@ -187,20 +193,17 @@ PROVENANCES = [
     ('{"mean": NaN}', "provenance is not valid JSON"),
     ('["x"]', "provenance is not a JSON object"),
 ]
+OTHERS = [save({"weight": torch.zeros(3)}, metadata=given) for given in (None, {"format": "pt"})]
+NEEDED = ["lstm", "lstm.dim", "lstm.projection_dim", "char_cnn.filters", "char_cnn.embedding.dim"]
 BIAS = "stacks.1.0.bias"
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 SAFETENSORS = [
     *((cut("a.safetensors", size), "not a readable .safetensors") for size in (0, 4, 8, 200, 0.5)),
     (cut("a.safetensors", -1), "not a readable .safetensors"),
     (content("a.safetensors", b"no tensors here" * 20), "not a readable .safetensors"),
-    *(
-        (content("a.safetensors", save({"weight": torch.zeros(3)}, metadata=metadata)),)
-        + ("Give a .safetensors file that spacy-elmo wrote",)
-        for metadata in (None, {"format": "pt"})
-    ),
+    *((content("a.safetensors", data), "Give a .safetensors file that") for data in OTHERS),
     *((tensors({"config": text}),) for text in ("{", "[1]", "3")),
-    (tensors({"config": '{"lstm": 3}'}), "lstm"),
-    (tensors({"config": '{"lstm_dim": 0}'}), "lstm_dim"),
+    *((tensors({"config": f'{{"{name}": 0}}'}), name) for name in ("lstm", "lstm_dim")),
     (tensors(**{BIAS: None}), f"'{BIAS}' is missing", "(48,)"),
     (tensors(**{BIAS: torch.zeros(47)}), f"'{BIAS}'", "(47,)", "(48,)"),
     (tensors(**{BIAS: torch.zeros(48, dtype=torch.int32)}), f"'{BIAS}'", "int32"),
@@ -214,10 +217,7 @@ SAFETENSORS = [
     *((tensors({"provenance": text}), "a.safetensors", *named) for text, *named in PROVENANCES),
 ]
 WORDS_ALONE = [
-    (
-        tensors(**{"vocabulary.words": None}),
-        "embeddings of 10 words, but their vocabulary has 0",
-    ),
+    (tensors(**{"vocabulary.words": None}), "embeddings of 10 words, but their vocabulary has 0"),
     (vocabulary('["<oov>"]'), "vocabulary has 1"),
     (vocabulary("[1, 2]"), "vocabulary.words': not a list of strings"),
     (vocabulary('{"a": 1}'), "not a list of strings"),
@@ -245,19 +245,12 @@ ALLENNLP = [
             ("lstm", "n_layers", 1, "Cell1/LSTMCell"),
             ("lstm", "n_layers", 3, "Cell2/LSTMCell"),
             ("lstm", "dim", 13, "LSTMCell"),
-            ("lstm", "projection_dim", 6, "CNN_proj"),
             ("char_cnn", "n_highway", 0, "CNN_high_0"),
-            ("char_cnn", "n_highway", 2, "CNN_high_1"),
             ("char_cnn", "filters", [[1, 4], [2, 6]], "CNN/"),
-            ("char_cnn", "filters", [[1, 4], [2, 6], [3, 8], [4, 2]], "CNN"),
             ("char_cnn", "embedding", {"dim": 5}, "char_embed"),
         )
     ),
-    (
-        datasets(**{"RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B": np.zeros(48, "float32")}),
-        "'RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B' (48,)",
-        "options.json",
-    ),
+    (datasets(**{f"{CELL}x/B": np.zeros(48, "f4")}), f"'{CELL}x/B' (48,)", "options.json"),
     (datasets(**{"CNN_proj/b_proj": np.zeros(5, "int32")}), "'CNN_proj/b_proj'", "int32"),
     (datasets(**{f"{CELL}/W_0": np.array([b"text"] * 10, h5py.string_dtype())}), f"'{CELL}/W_0'"),
     (datasets(**{f"{CELL}/W_0": h5py.SoftLink("/")}), f"'{CELL}/W_0'"),
@@ -267,24 +260,14 @@ ALLENNLP = [
         for text in (b"{", b"", b"[]", b"{}", b"\xff\xfe", b'"lstm"', b"null")
     ),
     *(
-        (changed_json("options.json", *section, **{key: None}), f"{'.'.join([*section, key])}")
-        for *section, key in (
-            ("lstm",),
-            ("lstm", "dim"),
-            ("lstm", "projection_dim"),
-            ("char_cnn", "filters"),
-            ("char_cnn", "embedding", "dim"),
-        )
+        (changed_json("options.json", *section, **{key: None}), f"'{'.'.join([*section, key])}'")
+        for *section, key in (name.split(".") for name in NEEDED)
     ),
     (datasets(**{f"CNN/{'x' * 60_000}": np.zeros(2)}), "CNN/xxx"),
     *((provenance(text), "weights.hdf5", *named) for text, *named in PROVENANCES),
     (without("options.json"), "weights.hdf5", "options.json"),
     (datasets(RNN_1=None), "RNN_1/RNN/MultiRNNCell/Cell0", "is missing", (10, 48)),
-    (
-        changed_json("options.json", bidirectional=False),
-        "RNN_0/RNN/MultiRNNCell/Cell0",
-        "does not belong to the model",
-    ),
+    (changed_json("options.json", bidirectional=False), "RNN_0/RNN/MultiRNNCell/Cell0", FOREIGN),
 ]
 WORD_IDS = [
     (words(*WORDS[:-1]), "7 words, but dataset 'embedding'"),
@@ -302,20 +285,16 @@ PREDICTING = [
     (datasets(**{"softmax/b": None}), "weights.hdf5", "'softmax/b' is missing", "(8,)"),
     (datasets(**{"softmax/W": None}), "weights.hdf5", "'softmax/W' is missing"),
     (datasets(**{"softmax/W": np.zeros((8, 6))}), "weights.hdf5", "(8, 6)", "(8, 5)"),
-    (
-        datasets(**{"softmax/W": np.zeros((7, 5)), "softmax/b": np.zeros(7)}),
-        "8 words, but dataset 'softmax/W'",
-        "7 rows",
-    ),
+    (datasets(**{"softmax/W": np.ones((7, 5)), "softmax/b": np.ones(7)}), "8 words, but", "7 rows"),
     *(
-        (words(*("dog" if word == mark else word for word in PREDICTED)), "vocab.txt")
-        + ("starts with <S>, </S>, <UNK>",)
+        (words(*(word for word in PREDICTED if word != mark), "x"), "starts with <S>, </S>, <UNK>")
         for mark in PREDICTED[:3]
     ),
     (packed_words(gzip.compress(b"the\n" * 1000)[:-9]), "vocab.txt.gz", "not a readable gzip file"),
     (packed_words(b"the\n"), "vocab.txt.gz", "not a readable gzip file"),
     (packed_words(gzip.compress(b"a" * (1 << 22))), "vocab.txt.gz", "unpacks to more than"),
 ]
+LARGE = f"a\t{'9' * 5000}"
 LINE_22 = "line 22 is not 'token<TAB>id'"
 MANYLANGS = [
     *(
@@ -326,10 +305,7 @@ MANYLANGS = [
     (characters(lambda lines: [*lines, "new\t22"]), "23 entries, but 'char_emb_layer.embedding"),
     (last_character("new\t22"), "line 22 has the id 22, but"),
     (last_character("new\t3"), "line 22 repeats the id 3"),
-    *(
-        (last_character(line), LINE_22)
-        for line in ("new\t-1", "new", "", "a\tb\t21", f"a\t{'9' * 5000}")
-    ),
+    *((last_character(line), LINE_22) for line in ("x\t-1", "x", "", "a\tb\t21", LARGE)),
     (characters(lambda lines: [line.replace("<oov>", "<unk>") for line in lines]), "lacks <oov>"),
     (characters(lambda lines: [line.replace("<bow>", "<w>") for line in lines]), "lacks <bow>"),
     (content("word.dic", b"\xff\xfe\t1\n"), "word.dic", "UTF-8"),
@@ -337,20 +313,13 @@ MANYLANGS = [
         (sizes(**changes), "sizes.json", *named)
         for changes, *named in (
             ({"dim": 21}, "forward_layer_0.input_linearity.weight", (80, 6), (84, 6)),
-            ({"projection_dim": 7}, "projection.weight", (6, 20), (7, 20)),
-            ({"n_layers": 1}, "forward_layer_1", "does not belong to the model"),
+            ({"n_layers": 1}, "forward_layer_1", FOREIGN),
             ({"n_layers": 3}, "forward_layer_2.input_linearity.weight", "is missing"),
             ({"n_layers": 101}, "n_layers", "101"),
-            ({"n_highway": 3}, "highways._layers.2.weight", "is missing", (30, 15)),
-            ({"n_highway": 1}, "highways._layers.1.weight", "does not belong to the model"),
-            ({"word_dim": 0}, "word_emb_layer.embedding.weight", "does not belong to the model"),
-            ({"char_dim": 0}, "char_emb_layer.embedding.weight", "does not belong to the model"),
+            ({"n_highway": 1}, "highways._layers.1.weight", FOREIGN),
+            ({"word_dim": 0}, "word_emb_layer.embedding.weight", FOREIGN),
             ({"char_dim": 5}, "char_emb_layer.embedding.weight", (22, 4), (22, 5)),
-            (
-                {"filters": [[1, 4], [2, 6]]},
-                "convolutions.2.weight",
-                "does not belong to the model",
-            ),
+            ({"filters": [[1, 4], [2, 6]]}, "convolutions.2.weight", FOREIGN),
             ({"filters": "wide"}, "filters", "wide"),
             ({"dim": None}, "lstm_dim", "None"),
             ({"projection_dim": 20}, "projection.weight"),
@@ -390,7 +359,7 @@ MANYLANGS = [
 PIPELINE = [
     (words(LONG, *conversions.WORDS[1:]), "vocab.txt"),
     (words(*conversions.WORDS[:4], LONG[:10_000], LONG[:10_000]), "vocab.txt"),
-    (added_to_softmax, "described by the 6 words of vocab.txt"),
+    (rewritten("softmax.safetensors", more_tensors), "described by the 6 words of vocab.txt"),
     *((content("meta.json", text), "meta.json") for text in (b"{", b"[]", b"3", b'{"vectors": 3}')),
     *(
         (content("config.cfg", text.encode()), "config.cfg: ", *named)
@@ -405,22 +374,26 @@ PIPELINE = [
         )
     ),
 ]
-TABLE = {
-    write_safetensors: SAFETENSORS,
-    write_words_alone: WORDS_ALONE,
-    write_tiny: ALLENNLP,
-    write_word_ids: WORD_IDS,
-    write_predicting: PREDICTING,
-    write_manylangs: MANYLANGS,
-    conversions.write_source: PIPELINE,
-}
+BESIDE = "a.softmax.safetensors"
+SOFTMAX_BESIDE = [
+    (cut(BESIDE, -3), f"{BESIDE}: "),
+    (content(BESIDE, save({"weight": torch.zeros(2)})), "tensor 'words' is missing"),
+    (rewritten(BESIDE, lambda data: data.replace("ï".encode(), b"\xff\xff")), "not UTF-8"),
+    (
+        rewritten(BESIDE, lambda data: data.replace("\n日".encode(), "_日".encode())),
+        f"According to the 5 words of {BESIDE}",
+    ),
+]
+TABLE = [(write_safetensors, SAFETENSORS), (write_words_alone, WORDS_ALONE), (write_tiny, ALLENNLP)]
+TABLE += [(write_word_ids, WORD_IDS), (write_predicting, PREDICTING), (write_manylangs, MANYLANGS)]
+TABLE += [(conversions.write_source, PIPELINE), (write_with_softmax_beside, SOFTMAX_BESIDE)]
 
 
 @pytest.mark.parametrize(
     ("write", "damage", "named"),
     [
         pytest.param(write, damage, named, id=f"{write.__name__[6:]}-{number}")
-        for write, rows in TABLE.items()
+        for write, rows in TABLE
         for number, (damage, *named) in enumerate(rows)
     ],
 )
@@ -428,7 +401,7 @@ def test_refused(tmp_path, write, damage, named):
     """By its own path and by that of its folder, in a line that is short."""
     path = write(tmp_path / "model")
     damage(tmp_path / "model")
-    has_softmax = write in (write_predicting, conversions.write_source)
+    has_softmax = write in (write_predicting, conversions.write_source, write_with_softmax_beside)
     # A pipe reads only the weights; a softmax and a vocabulary are then not looked at.
     read = read_bundle if has_softmax else read_weights
     for place, reader in ((path, read_bundle), (tmp_path / "model", read)):

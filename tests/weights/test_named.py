@@ -1,27 +1,27 @@
+"""Models by name, by path and by URL."""
+
+import json
 import re
 import shutil
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import spacy
 
 import spacy_elmo
 from spacy_elmo.files.remote import PublishedFile
-from spacy_elmo.weights import (
-    find_named,
-    is_available,
-    language_of_weights,
-    locate,
-    named,
-    read_weights,
-    safetensors_file,
-)
+from spacy_elmo.weights import find_named, is_available, language_of_weights, locate, read_weights
 from spacy_elmo.weights.download import DownloadError
 from spacy_elmo.weights.named import NAMED, NamedModel, cache_folder, get_named, obtain
+from spacy_elmo.weights.safetensors_file import write
 
-from helpers.models import check_refused, tiny_bilm, write_tiny
+from helpers import reference_manylangs
+from helpers.commands import run_elmo, shown_by
+from helpers.conversions import assert_same_vectors
+from helpers.models import check_refused, tiny_bilm, write_allennlp, write_tiny
 
 
 @pytest.fixture
@@ -29,21 +29,21 @@ def server(server, tmp_path, monkeypatch):
     """Serves the model "tiny", which has a name."""
     origin = tmp_path / "origin"
     write_tiny(origin, 3)
-    files = []
-    for name in ("options.json", "weights.hdf5"):
-        server.files[f"/t_{name}"] = (origin / name).read_bytes()
-        files.append(PublishedFile(f"{server.url}/t_{name}"))
-    model = NamedModel("tiny", "allennlp", "en", "MIT", tuple(files))
-    monkeypatch.setitem(NAMED, "tiny", model)
+    names = "options.json", "weights.hdf5"
+    server.files |= {f"/t_{name}": (origin / name).read_bytes() for name in names}
+    files = tuple(PublishedFile(f"{server.url}/t_{name}") for name in names)
+    monkeypatch.setitem(NAMED, "tiny", NamedModel("tiny", "allennlp", "en", "MIT", files))
     return server
 
 
 @pytest.fixture
 def no_network(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("the network was touched")
-
+    refuse = Mock(side_effect=AssertionError("the network was touched"))
     return lambda: monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+def paths(server):
+    return [path for path, _ in server.requests]
 
 
 def same(path, seed=0):
@@ -51,41 +51,35 @@ def same(path, seed=0):
 
 
 def test_downloaded_once_and_then_without_the_network(server, tmp_path, no_network):
+    """Only what is missing is fetched."""
+    server.script = [{}, {"status": 404}]
+    with pytest.raises(DownloadError):
+        read_weights("tiny")
     assert same("tiny", 3)
-    assert [path for path, _ in server.requests] == ["/t_options.json", "/t_weights.hdf5"]
+    assert paths(server) == ["/t_options.json"] + ["/t_weights.hdf5"] * 2
     assert (tmp_path / "cache" / "tiny" / "t_weights.hdf5").is_file()
     no_network()
     assert same("tiny", 3)
     config = spacy_elmo.pretrained("tiny")
     assert (config["weights"], config["model"]["lstm_dim"]) == ("tiny", 12)
-    assert len(server.requests) == 2
+    assert len(server.requests) == 3
 
 
 def test_offline_it_says_what_to_do(server, tmp_path, no_network):
     server.close()
-    with pytest.raises(DownloadError, match="cannot be reached") as error:
-        read_weights("tiny")
-    assert error.value.__suppress_context__  # one traceback, not one of each library
-    message = str(error.value)
-    for name in ("t_options.json", "t_weights.hdf5"):
-        path = tmp_path / "cache" / "tiny" / name
-        assert f"put {server.url}/{name} at {path}" in message
-        path.write_bytes(server.files[f"/{name}"])  # by hand, as it says
+    names = ["t_options.json", "t_weights.hdf5"]
+    for missing in (names, names[1:]):
+        with pytest.raises(DownloadError, match="cannot be reached") as error:
+            read_weights("tiny")
+        assert error.value.__suppress_context__  # one traceback, not one of each library
+        for name in names:
+            path = tmp_path / "cache" / "tiny" / name
+            asked = f"put {server.url}/{name} at {path}" in str(error.value)
+            assert asked == (name in missing)
+        path = tmp_path / "cache" / "tiny" / missing[0]
+        path.write_bytes(server.files[f"/{missing[0]}"])  # by hand, as it says
     no_network()
     assert same("tiny", 3)
-
-
-def test_only_what_is_missing_is_fetched(server, tmp_path):
-    folder = tmp_path / "cache" / "tiny"
-    folder.mkdir(parents=True)
-    (folder / "t_options.json").write_bytes(server.files["/t_options.json"])
-    server.script = [{"status": 404}]
-    with pytest.raises(DownloadError) as error:
-        read_weights("tiny")
-    assert "t_weights.hdf5 at" in str(error.value)
-    assert "t_options" not in str(error.value)
-    assert same("tiny", 3)
-    assert [path for path, _ in server.requests] == ["/t_weights.hdf5"] * 2
 
 
 def test_something_on_disk_of_that_name_goes_first(server, tmp_path):
@@ -99,16 +93,12 @@ def test_something_on_disk_of_that_name_goes_first(server, tmp_path):
     assert not server.requests
 
 
-def test_two_at_once_download_once(server):
+def test_two_at_once_download_once_and_again_if_asked(server):
     server.script = [{"pause": 0.05}, {"pause": 0.05}]
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(obtain, [NAMED["tiny"]] * 3))
     assert found == [NAMED["tiny"].path] * 3
     assert len(server.requests) == 2
-
-
-def test_downloaded_again_if_asked(server):
-    obtain(NAMED["tiny"])
     obtain(NAMED["tiny"], force=True)
     assert len(server.requests) == 4
     server.script = [{"status": 404}]
@@ -118,45 +108,35 @@ def test_downloaded_again_if_asked(server):
 
 
 def test_place_of_the_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SPACY_ELMO_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache_folder() == tmp_path / ".cache" / "spacy-elmo"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert cache_folder() == tmp_path / "x" / "spacy-elmo"
-    monkeypatch.setenv("SPACY_ELMO_CACHE", "~/models")
-    assert cache_folder() == tmp_path / "models"
-    assert NAMED["small"].path.parent == tmp_path / "models" / "small"
-
-
-def test_cache_that_cannot_be_made(server, tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "file"))
+    for name, value, place in (
+        ("HOME", str(tmp_path), ".cache/spacy-elmo"),
+        ("XDG_CACHE_HOME", str(tmp_path / "x"), "x/spacy-elmo"),
+        ("SPACY_ELMO_CACHE", "~/models", "models"),
+    ):
+        monkeypatch.setenv(name, value)
+        assert cache_folder() == tmp_path / place
+        assert NAMED["small"].path.parent == tmp_path / place / "small"
+    (tmp_path / "models").touch()
     with pytest.raises(OSError, match="Set SPACY_ELMO_CACHE to another folder"):
-        read_weights("tiny")
+        read_weights("small")
 
 
-def test_names():
-    names = ["small", "medium", "original", "original-5.5B", "german", "manylangs-fr"]
-    assert set(names) < set(NAMED)
-    assert len([name for name in NAMED if name.startswith("manylangs-")]) == 44
+def test_names_and_addresses():
+    assert {"small", "medium", "original", "original-5.5B", "german", "manylangs-fr"} < set(NAMED)
+    assert sum(name.startswith("manylangs-") for name in NAMED) == 44
     for name, model in NAMED.items():
         assert name == model.name
         assert model.licence and model.lang
-        names_of_files = [file.name for file in model.files]
-        assert len(set(names_of_files)) == len(names_of_files)
         kind = r"https://.*weights\.hdf5" if model.format == "allennlp" else r"http://.*\.zip"
         assert re.fullmatch(kind, model.files[-1].url)
-    urls = [file.url for model in NAMED.values() for file in model.files]
-    assert len(set(urls)) == len(urls)
-
-
-def test_addresses():
-    base = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway_5.5B"
-    assert [file.url for file in NAMED["original-5.5B"].files] == [
-        f"{base}/elmo_2x4096_512_2048cnn_2xhighway_5.5B_options.json",
-        f"{base}/elmo_2x4096_512_2048cnn_2xhighway_5.5B_weights.hdf5",
-    ]
+    every = [file.url for model in NAMED.values() for file in model.files]
+    assert len(set(every)) == len(every)
+    name = "2x4096_512_2048cnn_2xhighway_5.5B"
+    base = f"https://allennlp.s3.amazonaws.com/models/elmo/{name}/elmo_{name}"
+    urls = [file.url for file in NAMED["original-5.5B"].files]
+    assert urls == [f"{base}_options.json", f"{base}_weights.hdf5"]
     # The corners of the table in ELMoForManyLangs' README, and where it leaves its order.
     corners = {"ar": 136, "de": 142, "en": 144, "fr": 150, "nl": 164, "nb": 165, "zh": 179}
     for name, number in corners.items():
@@ -164,15 +144,10 @@ def test_addresses():
         assert file.url == f"http://vectors.nlpl.eu/repository/11/{number}.zip"
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("en_smal", "en_small"),
-        ("orignal", "original"),
-        ("German", "german"),
-        ("manylangs_fr", "-fr"),
-    ],
-)
+TYPOS = {"en_smal": "en_small", "orignal": "original", "German": "german", "manylangs_fr": "-fr"}
+
+
+@pytest.mark.parametrize(("name", "meant"), TYPOS.items())
 def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     message = check_refused(lambda: read_weights(name), f"no weights at '{name}'. Did you mean")
@@ -180,29 +155,25 @@ def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
     assert meant in check_refused(lambda: get_named(name), f"no model named '{name}'. Did you mean")
 
 
-def test_the_bundled_model_is_not_downloaded():
-    check_refused(lambda: get_named("en_small"), "part of this package")
-
-
 def test_a_model_in_an_installed_package(tmp_path, monkeypatch, no_network):
     """Its pipeline is read without importing the package. A file of that name goes first."""
-    package = tmp_path / "site" / "spacy_elmo_tiny_fr"
+    package = tmp_path / "site" / "spacy_elmo_tiny_fi"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError('imported')")
-    nlp = spacy.blank("fr")
+    nlp = spacy.blank("fi")
     nlp.add_pipe("elmo").set_bilm(tiny_bilm(3))
     nlp.to_disk(package / "pipeline")
     monkeypatch.chdir(tmp_path)
-    check_refused(lambda: read_weights("tiny_fr"), "no weights at 'tiny_fr'")
+    check_refused(lambda: read_weights("tiny_fi"), "no weights at 'tiny_fi'")
     monkeypatch.syspath_prepend(package.parent)
     no_network()
-    assert same("tiny_fr", 3)
-    assert language_of_weights("tiny_fr") == "fr"
-    config = spacy_elmo.pretrained("tiny_fr")
-    assert (config["weights"], config["model"]["lstm_dim"]) == ("tiny_fr", 12)
-    check_refused(lambda: get_named("tiny_fr"), "installed package. It needs no download")
-    shutil.copytree(package / "pipeline", "tiny_fr")
-    assert locate("tiny_fr") == Path("tiny_fr")
+    assert same("tiny_fi", 3)
+    assert language_of_weights("tiny_fi") == "fi"
+    config = spacy_elmo.pretrained("tiny_fi")
+    assert (config["weights"], config["model"]["lstm_dim"]) == ("tiny_fi", 12)
+    check_refused(lambda: get_named("tiny_fi"), "installed package. It needs no download")
+    shutil.copytree(package / "pipeline", "tiny_fi")
+    assert locate("tiny_fi") == Path("tiny_fi")
 
 
 # Models on disk
@@ -210,81 +181,82 @@ def test_a_model_in_an_installed_package(tmp_path, monkeypatch, no_network):
 
 def test_every_way_to_name_an_hdf5_model(tmp_path):
     path = write_tiny(tmp_path)
-    assert same(str(path))
-    assert same(tmp_path)
     for prefix in ("elmo_small_", "small."):
         for name in ("weights.hdf5", "options.json"):
             shutil.copy(tmp_path / name, tmp_path / (prefix + name))
-        assert same(tmp_path / f"{prefix}weights.hdf5")
-    assert same(tmp_path / "elmo_small_")
-    assert same(tmp_path / "elmo_small")
-    assert same(tmp_path / "small.")
+    names = ["elmo_small_weights.hdf5", "small.weights.hdf5", "elmo_small_", "elmo_small", "small."]
+    assert all(same(place) for place in (str(path), tmp_path, *(tmp_path / name for name in names)))
     (tmp_path / "elmo_small_options.json").write_text("{}")  # its own goes before the general one
     with pytest.raises(ValueError, match="elmo_small_options"):
         read_weights(tmp_path / "elmo_small")
 
 
-def test_other_suffix_and_one_file_of_another_name(tmp_path):
-    write_tiny(tmp_path).rename(tmp_path / "model.h5")
-    assert same(tmp_path)
-    assert same(tmp_path / "model.h5")
-
-
 def test_weights_go_before_other_hdf5_files(tmp_path):
-    path = write_tiny(tmp_path)
-    shutil.copy(path, tmp_path / "a_weights.hdf5")
+    path = write_tiny(tmp_path).rename(tmp_path / "model.h5")
+    assert same(tmp_path) and same(path)
+    path.rename(tmp_path / "weights.hdf5")
+    shutil.copy(tmp_path / "weights.hdf5", tmp_path / "a_weights.hdf5")
     (tmp_path / "0_vectors.hdf5").write_bytes(b"")
     assert same(tmp_path)
-    path.unlink()
-    assert same(tmp_path)
-    shutil.copy(tmp_path / "a_weights.hdf5", tmp_path / "b_weights.hdf5")
+    (tmp_path / "weights.hdf5").rename(tmp_path / "b_weights.hdf5")
     with pytest.raises(ValueError, match=r"several weights: a_weights.hdf5, b_weights.hdf5"):
         read_weights(tmp_path)
+    (tmp_path / "b_weights.hdf5").unlink()
+    assert same(tmp_path)
 
 
-def test_every_way_to_name_a_safetensors_model(tmp_path):
-    safetensors_file.write(tiny_bilm(1), tmp_path / "x.safetensors")
-    assert same(tmp_path / "x.safetensors", 1)
-    assert same(tmp_path, 1)
-    safetensors_file.write(tiny_bilm(2), tmp_path / "y.safetensors")
-    with pytest.raises(ValueError, match=r"several models: x.safetensors, y.safetensors"):
+SAFETENSORS = [
+    ("x.safetensors", "y.safetensors", "x.softmax.safetensors"),
+    ("elmo/model.safetensors", "second/model.safetensors", "softmax.safetensors"),
+]
+
+
+@pytest.mark.parametrize("names", SAFETENSORS)
+def test_every_way_to_name_a_safetensors_model(tmp_path, names):
+    """By its file, or by its folder, which may be a pipeline. A softmax beside it is no model."""
+    one, two, softmax = (tmp_path / name for name in names)
+    if one.parent != tmp_path:
+        (tmp_path / "config.cfg").touch()
+    for seed, path in ((0, softmax), (1, one), (2, two)):
+        path.parent.mkdir(exist_ok=True)
+        write(tiny_bilm(seed), path)
+        assert seed == 0 or same(str(path), seed)
+        assert seed != 1 or same(tmp_path, 1)
+    with pytest.raises(ValueError, match=f"several models: {names[0]}, {names[1]}"):
         read_weights(tmp_path)
-    assert same(str(tmp_path / "y.safetensors"), 2)
 
 
-def test_pipeline_folder(tmp_path):
-    (tmp_path / "config.cfg").touch()
-    (tmp_path / "elmo").mkdir()
-    safetensors_file.write(tiny_bilm(1), tmp_path / "elmo" / "model.safetensors")
-    safetensors_file.write(tiny_bilm(2), tmp_path / "softmax.safetensors")
-    assert same(tmp_path, 1)
-    (tmp_path / "second").mkdir()
-    shutil.copy(tmp_path / "elmo" / "model.safetensors", tmp_path / "second")
-    with pytest.raises(ValueError, match=r"several models: elmo.model.safetensors, second"):
-        read_weights(tmp_path)
+NO_MODEL = "not a model that spacy-elmo can read"
+HUB = "is a module of TensorFlow Hub, which cannot be read. Use 'original'"
+PACKED = [f"elmo{ending}" for ending in (".tar.gz", ".tar", ".TGZ", ".tar.zst", ".7z")]
 
 
-def test_nothing_there(tmp_path):
-    with pytest.raises(ValueError, match=r"no weights at '.*missing'.*\[components.elmo\]"):
-        read_weights(tmp_path / "missing")
-
-
-@pytest.mark.parametrize("name", ["model.pkl", "notes.txt"])
-def test_something_else_there(tmp_path, name):
-    (tmp_path / name).write_bytes(b"x")
-    for place in (tmp_path, tmp_path / name):
-        with pytest.raises(ValueError, match="not a model that spacy-elmo can read") as error:
-            read_weights(place)
-        assert str(place) in str(error.value)
+@pytest.mark.parametrize(
+    ("name", "of_folder", "of_file"),
+    [
+        *((name, NO_MODEL, NO_MODEL) for name in ("model.pkl", "notes.txt")),
+        *((name, NO_MODEL, "Unpack it") for name in PACKED),
+        ("saved_model.pb", HUB, NO_MODEL),
+    ],
+)
+def test_something_else_there(tmp_path, name, of_folder, of_file):
+    folder = tmp_path / "m"
+    check_refused(lambda: read_weights(folder), "no weights at", folder, "[components.elmo]")
+    folder.mkdir()
+    (folder / name).write_bytes(b"x")
+    packed = Path(shutil.make_archive(str(tmp_path / "m"), "zip", folder))
+    for place, message in ((folder, of_folder), (folder / name, of_file), (packed, of_folder)):
+        check_refused(lambda: read_weights(place), place, message)  # noqa: B023
 
 
 def test_the_model_that_the_package_holds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(named, "_BUNDLED_FILE", tmp_path / "bundled.safetensors")
+    monkeypatch.setattr("spacy_elmo.weights.named._BUNDLED_FILE", tmp_path / "bundled.safetensors")
     assert not is_available("en_small") and not is_available(None)
+    check_refused(lambda: get_named("en_small"), "part of this package")
     with pytest.raises(ValueError, match="'en_small' is not in this version"):
         read_weights("en_small")
-    safetensors_file.write(tiny_bilm(1), tmp_path / "bundled.safetensors")
+    write(tiny_bilm(1), tmp_path / "bundled.safetensors")
     assert is_available("en_small") and is_available(tmp_path)
     assert same("en_small", 1)
     write_tiny(tmp_path / "en_small", seed=2)  # a path of that name goes first
@@ -300,3 +272,108 @@ def test_file_that_another_process_is_writing(tmp_path):
             read_weights(path)
     assert str(path) in str(error.value) and "not a readable" not in str(error.value)
     assert same(path)
+
+
+@pytest.fixture
+def origin(tmp_path):
+    """A model in three formats: a file of each, by the end of its name."""
+    write(tiny_bilm(3), tmp_path / "x.safetensors")
+    hdf5 = write_allennlp(tiny_bilm(3), tmp_path / "hdf5")
+    reference_manylangs.write_random(tmp_path / "fi")
+    packed = shutil.make_archive(str(tmp_path / "fi"), "zip", tmp_path / "fi")
+    return {"safetensors": tmp_path / "x.safetensors", "hdf5": hdf5, "zip": Path(packed)}
+
+
+def publish(server, file, name):
+    """RETURNS (str): The URL of a file; options stand beside it."""
+    server.files[f"/m/{name}"] = file.read_bytes()
+    options = file.with_name("options.json")
+    if options.is_file():
+        server.files["/m/options.json"] = options.read_bytes()
+    return f"{server.url}/m/{name}"
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "hdf5", "zip"])
+def test_every_use_of_a_url(server, origin, tmp_path, monkeypatch, kind):
+    url = publish(server, origin[kind], f"model.{kind}")
+    assert_same_vectors(url, origin[kind])
+    config = spacy_elmo.pretrained(url)
+    assert config["weights"] == url
+    told = json.loads(run_elmo("info", url, "--json").stdout)
+    assert (told["urls"][-1], told["checksum"]) == (url, read_weights(origin[kind]).checksum())
+    assert told["path"].startswith(str(tmp_path / "cache" / "url-"))
+    assert told["provenance"]["urls"] == told["urls"]
+    assert "name" not in told and "licence" not in told
+    run_elmo("convert", url, tmp_path / "pipeline", "--lang", "fi")
+    assert spacy.load(tmp_path / "pipeline").lang == "fi"
+    assert_same_vectors(tmp_path / "pipeline", origin[kind])
+    # Once for all of this, and then without the network.
+    names = ("model_options.json", "modeloptions.json", "options.json")
+    fetched = [f"/m/{name}" for name in names] if kind == "hdf5" else []
+    assert paths(server) == [*fetched, f"/m/model.{kind}"]
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: 1 / 0)
+    nlp = spacy.blank("fi")
+    nlp.add_pipe("elmo", config=config)
+    assert nlp("yksi kaksi")[0].vector.any()
+
+
+def test_options_by_their_own_name_go_first(server, origin, tmp_path):
+    url = publish(server, origin["hdf5"], "elmo_small_weights.hdf5")
+    options = server.files.pop("/m/options.json")
+    with pytest.raises(DownloadError, match="m/options.json cannot be fetched: HTTP status 404"):
+        read_weights(url)
+    assert not list(tmp_path.glob("cache/*/*.hdf5"))
+    server.requests.clear()
+    server.files["/m/elmo_small_options.json"] = options
+    assert_same_vectors(url, origin["hdf5"])
+    assert paths(server) == ["/m/elmo_small_options.json", "/m/elmo_small_weights.hdf5"]
+
+
+def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path):
+    url = publish(server, origin["hdf5"], "w.hdf5")
+    server.close()
+    with pytest.raises(DownloadError) as error:
+        read_weights(url)
+    folder = find_named(url).folder
+    ways = f"put {server.url}/m/w_options.json (or options.json) at {folder / 'w_options.json'}; "
+    assert f"{ways}put {url} at {folder / 'w.hdf5'}" in str(error.value)
+    (folder / "w.hdf5").write_bytes(origin["hdf5"].read_bytes())
+    # By any of the names, so that what was fetched with an earlier version stays.
+    for name in ("w_options.json", "woptions.json", "options.json"):
+        (folder / name).write_bytes(origin["hdf5"].with_name("options.json").read_bytes())
+        assert_same_vectors(url, origin["hdf5"])
+        (folder / name).unlink()
+
+
+def test_every_url_has_a_place_of_its_own(server, origin):
+    """A query is a part of the URL, but not of the name. `--force` fetches again."""
+    one = publish(server, origin["safetensors"], "a.safetensors?download=true")
+    write(tiny_bilm(4), origin["safetensors"])
+    two = publish(server, origin["safetensors"], "a.safetensors")
+    for url, seed in ((one, 3), (two, 4)):
+        assert "unknown" in shown_by("download", url)
+        assert read_weights(url).checksum() == tiny_bilm(seed).checksum()
+        assert find_named(url).path.name == "a.safetensors"
+    run_elmo("download", two, "--force")
+    assert paths(server) == ["/m/a.safetensors?download=true"] + ["/m/a.safetensors"] * 2
+
+
+def test_what_is_no_such_file_is_not_kept(server, tmp_path):
+    server.files["/weights.safetensors"], url = b"<html>", f"{server.url}/weights.safetensors"
+    assert "is not a .safetensors file" in shown_by("info", url, status=4)
+    assert not list(tmp_path.glob("cache/*/*.safetensors"))
+
+
+def test_urls_that_are_refused_before_anything_is_fetched(server):
+    for url, message in (
+        ("http://example.org/weights.hdf5", "only downloaded from https"),
+        ("ftp://example.org/weights.hdf5", "only downloaded from https"),
+        ("https://example.org/weights.bin", "must end in .safetensors, .hdf5, .h5 or .zip"),
+        ("https://example.org/", "must end in .safetensors"),
+    ):
+        check_refused(lambda: spacy_elmo.pretrained(url), url, message)  # noqa: B023
+    assert not server.requests
+
+
+def test_the_url_of_a_published_model_is_that_model():
+    assert find_named(NAMED["german"].files[-1].url) is NAMED["german"]
