@@ -54,6 +54,15 @@ def test_shards(run):
     shards = ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     names = ["_manifest.json", *(f"_{shard}.json" for shard in shards), *shards]
     assert sorted(path.name for path in Path("out").iterdir()) == names
+    run("text.txt", "new", "--shards", "2", "--worker", "1/2")
+    Path("text.txt").write_text("The cat sat .\nIt slept ?\n")
+    message = run("text.txt", "new", "--shards", "2", status=1)
+    said = "1 of 2 shards could not be made or are damaged. The others are complete. part-00001"
+    assert said in message
+    assert "text.txt has changed since" in message
+    more = ("--shards", "2", "--workers", "x")
+    assert "--workers must be 1 or more, or 'ray'" in run("a", "b", *more, status=1)
+    assert sorted(path.name for path in Path().iterdir()) == ["new", "out", "text.txt"]
 
 
 def test_less(run):
@@ -70,18 +79,3 @@ def test_several_inputs(run):
     assert "3 entries, 9 tokens" in run("text.txt", "*.txt", "out.hdf5", "--forget-sentences")
     with h5py.File("out.hdf5") as file:
         assert file["2"].shape == (2, 12)
-
-
-def test_errors_of_shards(run):
-    text = Path("text.txt")
-    run("text.txt", "out", "--shards", "2", "--worker", "1/2")
-    text.write_bytes(text.read_bytes()[:-2] + b"?\n")
-    message = run("text.txt", "out", "--shards", "2", status=1)
-    assert (
-        "1 of 2 shards could not be made or are damaged. The others are complete. part-00001"
-        in message
-    )
-    assert "text.txt has changed since" in message
-    more = ("--shards", "2", "--workers", "x")
-    assert "--workers must be 1 or more, or 'ray'" in run("a", "b", *more, status=1)
-    assert sorted(path.name for path in Path().iterdir()) == ["out", "text.txt"]
