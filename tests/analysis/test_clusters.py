@@ -50,9 +50,9 @@ def test_numbers_are_taken_over():
 
 
 def test_agreement():
-    numbers, senses = np.array([0, 0, 0, 1, 1, 1, 2]), [*"aabbbac"]
-    # Hubert and Arabie's index: of 21 pairs, 6 are of one cluster, 6 of one sense, 2 of both.
-    expected = (2 + 2 + 1) / 7, (2 - 36 / 21) / (6 - 36 / 21)
+    numbers, senses = np.array([0, 0, 0, 1, 1, 1, 1]), [*"aabbbac"]
+    # Hubert and Arabie's index: of 21 pairs, 9 are of one cluster, 6 of one sense, 2 of both.
+    expected = (2 + 2) / 7, (2 - 9 * 6 / 21) / ((9 + 6) / 2 - 9 * 6 / 21)
     assert agreement(numbers, senses) == pytest.approx(expected)
     assert agreement(numbers, [str(number) for number in numbers]) == (1.0, 1.0)
 
