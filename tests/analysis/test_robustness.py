@@ -11,6 +11,7 @@ from spacy_elmo.analysis.robustness import make_damage, measure_robustness, repl
 
 from helpers import shown_pages
 from helpers.commands import run_elmo, shown_by
+from helpers.components import annotated
 
 
 @pytest.mark.parametrize(
@@ -46,27 +47,6 @@ def test_misspellings_keep_the_case():
     assert damage("bEtween") == damage("Xyzzy") == []
 
 
-def gold(vocab):
-    """A Doc with every kind of annotation."""
-    doc = Doc(
-        vocab,
-        words=["Anna", "saw", "New", "York", "."],
-        spaces=[True, True, True, False, False],
-        tags=[*"NVNNP"],
-        pos=["PROPN", "VERB", "PROPN", "PROPN", "PUNCT"],
-        lemmas=["Anna", "see", "New", "York", "."],
-        heads=[1, 1, 3, 1, 1],
-        deps=["nsubj", "ROOT", "compound", "obj", "punct"],
-        morphs=["Number=Sing", *[""] * 4],
-    )
-    doc.ents = [Span(doc, 0, 1, "PER"), Span(doc, 2, 4, "LOC", kb_id="Q60")]
-    doc.spans["sc"] = [Span(doc, 1, 4, "SEEN", span_id="one")]
-    doc.spans["sc"].attrs["from"] = "hand"
-    doc.cats = {"TRAVEL": 1.0}
-    doc.user_data["key"] = 3
-    return doc
-
-
 def annotation(doc):
     tokens = [
         (t.tag_, t.pos_, t.lemma_, t.head.i, t.dep_, str(t.morph), t.is_sent_start, t.whitespace_)
@@ -78,7 +58,9 @@ def annotation(doc):
 
 
 def test_annotation_stays():
-    doc = gold(spacy.blank("en").vocab)
+    doc = annotated(spacy.blank("en").vocab)
+    doc.spans["sc"].attrs["from"] = "hand"
+    doc.user_data["key"] = 3
     other = replace_words(doc, {0: "Ama", 3: "Yorrk"})
     assert other.text == "Ama saw New Yorrk."
     assert annotation(other) == annotation(doc)

@@ -4,12 +4,9 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
-from spacy_elmo.analysis.substitutes import Substitute, find_substitutes
-from spacy_elmo.bilm.softmax import AdaptiveSoftmax, freeze
+from spacy_elmo.analysis.substitutes import Substitute
 from spacy_elmo.cli.neighbors import marked
-from spacy_elmo.language_model.frozen import FrozenLanguageModel, read_language_model
 from spacy_elmo.weights import safetensors_file
 
 from helpers import reference
@@ -78,33 +75,6 @@ def test_json_and_table(tmp_path, kind, position):
     header, columns, _, *lines = filter(None, lines)
     assert (header, columns) == (marked(SENTENCE, position, 80), "rank word both forward backward")
     assert lines == [*rows, *([] if itself else [f"The vocabulary lacks '{word}'"])]
-
-
-def test_adaptive_softmax(tmp_path):
-    torch.manual_seed(0)
-    full = read_language_model(write_model(tmp_path, *bytes_model()))
-    softmax = AdaptiveSoftmax(n_words=len(WORDS), width=5).requires_grad_(False)
-    model = FrozenLanguageModel(full.bilm, freeze(softmax), full.vocabulary)
-    found, _ = find_substitutes(model, SENTENCE, 1, n=100)
-    tail = [softmax.layers(torch.zeros(1, 5), torch.tensor([i])).output for i in range(8)]
-    assert torch.stack(tail).exp().sum() == pytest.approx(1, abs=1e-5)
-    contexts = [
-        reference_context(full, read, direction)
-        for direction, read in enumerate([["<S>", "The"], ["</S>", ".", "there", "sat"]])
-    ]
-    for one in found:
-        target = torch.tensor([WORDS.index(one.word)])
-        for value, context in zip((one.forward, one.backward), contexts):
-            got = softmax.layers(context, target).output.exp().item()
-            assert value == pytest.approx(got, rel=1e-4)
-
-
-def reference_context(model, read, direction):
-    """The top of a stack after what it has read."""
-    bilm = model.bilm.thaw().requires_grad_(False)
-    rows = torch.arange(len(read)).repeat(2, 1)
-    outputs, _ = bilm(bilm.token_vectors(read), rows, [1] * len(read), bilm.zero_state(1))
-    return outputs[direction][-1][-1:]
 
 
 def test_one_word_pipelines_and_models_without_a_softmax(tmp_path):

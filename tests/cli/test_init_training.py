@@ -2,12 +2,13 @@ import pytest
 import spacy
 from spacy.cli.debug_config import debug_config
 from spacy.cli.train import train
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import DocBin
 from thinc.api import Config
 
 from spacy_elmo.pipeline.mixes import learned_mixes
 
 from helpers.commands import shown_by
+from helpers.components import annotated
 
 pytestmark = pytest.mark.pipelines
 
@@ -17,23 +18,7 @@ ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Docs with every annotation."""
-    vocab = spacy.blank("en").vocab
-    docs = []
-    for subject, label in (("Maria", "PER"), ("Rome", "GPE")) * 10:
-        doc = Doc(
-            vocab,
-            words=[subject, "sleeps", ".", "Dogs", "sleep", "."],
-            tags=["NNP", "VBZ", ".", "NNS", "VBP", "."],
-            pos=["PROPN", "VERB", "PUNCT", "NOUN", "VERB", "PUNCT"],
-            morphs=["", "Number=Sing", "", "Number=Plur", "Number=Plur", ""],
-            lemmas=[subject, "sleep", ".", "dog", "sleep", "."],
-            heads=[1, 1, 1, 4, 4, 4],
-            deps=["nsubj", "ROOT", "punct", "nsubj", "ROOT", "punct"],
-        )
-        doc.ents = [Span(doc, 0, 1, label)]
-        doc.spans["sc"] = [Span(doc, 0, 1, label), Span(doc, 0, 2, "EVENT")]
-        doc.cats = {"PERSON": label == "PER", "PLACE": label == "GPE"}
-        docs.append(doc)
+    docs = [annotated(spacy.blank("en").vocab)] * 40
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "data.spacy")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -89,15 +89,6 @@ def test_max_tokens_reads_the_start_of_every_stream(folder):
     assert figures_of(model, "all.txt", "--max-tokens", 10**6)["total"] == every
 
 
-def test_one_file_has_no_total_row(model_folder, folder):
-    shown = run(model_folder, "one.txt").stdout
-    assert "one.txt" in shown
-    assert "all" not in shown
-    assert "perplexity" not in shown.lower()  # the columns say it: forward, backward, mean
-    found = figures_of(model_folder, "one.txt")
-    assert found["total"] == found["files"]["one.txt"]
-
-
 def test_output_is_what_json_prints_and_not_overwritten_unasked(model_folder, folder):
     run(model_folder, *TEXTS, "--output", "deep/figures.json")
     written = (folder / "deep" / "figures.json").read_text("utf8")
@@ -122,28 +113,27 @@ def test_output_is_what_json_prints_and_not_overwritten_unasked(model_folder, fo
     assert (folder / "null.json").is_char_device()
 
 
-def test_folder_glob_and_the_same_file_twice(model_folder, folder):
-    expected = figures_of(model_folder, *TEXTS)
-    assert figures_of(model_folder, "one.txt", "*o*.txt", "two.txt") == expected
+def test_inputs(model_folder, folder):
+    both, one = figures_of(model_folder, *TEXTS), figures_of(model_folder, "one.txt")
+    assert figures_of(model_folder, "one.txt", "*o*.txt", "two.txt") == both
+    shown = run(model_folder, "one.txt").stdout
+    assert "one.txt" in shown
+    assert "all" not in shown  # one file has no row of its own and one for all
+    assert "perplexity" not in shown.lower()  # the columns say it: forward, backward, mean
+    assert one["total"] == one["files"]["one.txt"]
+    # A file without a sentence is named and left out.
+    result = run(model_folder, "empty.txt", "one.txt", "--json")
+    assert json.loads(result.stdout) == one
+    assert "empty.txt" in result.stderr
+    assert "no sentences in empty.txt" in run(model_folder, "empty.txt", fails=True).output
     (folder / "empty.txt").unlink()
     found = figures_of(model_folder, folder)
+    assert found["total"] == both["total"]
     assert list(found["files"]) == [str(folder / name) for name in TEXTS]
-    assert found["total"] == expected["total"]
-
-
-def test_file_without_a_sentence_is_named_and_left_out(model_folder, folder):
-    result = run(model_folder, "empty.txt", "one.txt", "--json")
-    assert json.loads(result.stdout) == figures_of(model_folder, "one.txt")
-    assert "empty.txt" in result.stderr
-    result = run(model_folder, "empty.txt", fails=True)
-    assert "no sentences in empty.txt" in result.output
-
-
-def test_running_text(model_folder, folder):
     (folder / "running.txt").write_text("the cat sat. the cat can't.\n", "utf8")
-    found = figures_of(model_folder, "running.txt", "--format", "text", "--lang", "en")
-    assert found["total"]["n_tokens"] == 4 + 1 + 5 + 1
-    assert found["total"]["unknown"] == pytest.approx(2 / 9)  # ca, n't
+    total = figures_of(model_folder, "running.txt", "--format", "text", "--lang", "en")["total"]
+    assert total["n_tokens"] == 4 + 1 + 5 + 1
+    assert total["unknown"] == pytest.approx(2 / 9)  # ca, n't
 
 
 def test_hopeless_model_is_null(model_folder, folder, monkeypatch):

@@ -1,5 +1,6 @@
 """Small components that listen, and their data, for the tests."""
 
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 WIDTH = 12
@@ -79,3 +80,22 @@ def examples(nlp):
         }
         result.append(Example.from_dict(doc, annotations))
     return result
+
+
+def annotated(vocab):
+    """A Doc with every kind of annotation."""
+    doc = Doc(
+        vocab,
+        words=["Anna", "saw", "New", "York", "."],
+        spaces=[True, True, True, False, False],
+        tags=["NNP", "VBD", "NNP", "NNP", "."],
+        pos=["PROPN", "VERB", "PROPN", "PROPN", "PUNCT"],
+        lemmas=["Anna", "see", "New", "York", "."],
+        heads=[1, 1, 3, 1, 1],
+        deps=["nsubj", "ROOT", "compound", "obj", "punct"],
+        morphs=["Number=Sing", "", "", "", ""],
+    )
+    doc.ents = [Span(doc, 0, 1, "PER"), Span(doc, 2, 4, "LOC", kb_id="Q60")]
+    doc.spans["sc"] = [Span(doc, 1, 4, "SEEN", span_id="one")]
+    doc.cats = {"TRAVEL": 1.0, "HOME": 0.0}
+    return doc
