@@ -22,13 +22,14 @@ NAMES = (
     # Another program may take the port that a test found free. `http.server` binds port 0.
     r"socket\.(?:socket|create_server)(?=\()",
     # Without a seed they draw it by chance.
-    r"(?:Random|default_rng|RandomState|SeedSequence|PCG64)(?=\((?:None)?\))",
+    r"(?:Random|default_rng|RandomState|SeedSequence|PCG64)(?=\((?:(?:seed=)?None)?\))",
     # What draws from a generator that all share.
     r"(?:np|numpy)\.random\.(?!default_rng|RandomState|SeedSequence|PCG64|Generator|seed)\w+",
     r"(?<!\.)random\.(?!Random\b|seed\b)\w+",
     # Under other names they would not be seen.
-    r"import (?:time|datetime|random|uuid) as",
-    r"from (?:time|uuid|numpy\.random) import|from random import (?!Random\b)",
+    r"import (?:time|datetime|random|uuid|os|socket|numpy\.random) as",
+    r"from (?:time|uuid|socket|numpy\.random) import|from random import (?!Random\b)",
+    r"import [\w, ]*\b(?:cpu_count|process_cpu_count|sched_getaffinity|getloadavg|urandom)\b",
 )
 FORBIDDEN = re.compile("|".join(rf"\b{name}" for name in NAMES))
 
@@ -53,7 +54,8 @@ ALLOWED = {
         ("f(module.time.monotonic_ns)\nS = 'import time; time.time()'",
          ["time.monotonic_ns", "time.time"]),
         ("from time import sleep\nimport time as t", ["from time import", "import time as"]),
-        ("a = np.random.default_rng()\nb = RandomState(None)", ["default_rng", "RandomState"]),
+        ("from os import path, cpu_count", ["import path, cpu_count"]),
+        ("a = np.random.default_rng()\nb = Random(seed=None)", ["default_rng", "Random"]),
         ("np.random.normal(size=3)", ["np.random.normal"]),
         ("np.random.default_rng(0)\nx: np.random.Generator\nrandom.Random(0).choice('ab')", []),
         ("random.Random()\nrandom.choice('ab')", ["Random", "random.choice"]),
