@@ -31,10 +31,6 @@ def nlp():
     return nlp
 
 
-def without_architecture(block):
-    return {name: value for name, value in block.items() if name[0] != "@"}
-
-
 def word(doc, text="bank"):
     return next(token for token in doc if token.text == text)
 
@@ -46,6 +42,10 @@ def test_it_is_small_and_says_where_it_comes_from():
     with safe_open(path, framework="numpy") as file:
         dtypes = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
     assert dtypes == {"F16"}
+    lines = (ROOT / "pyproject.toml").read_text("utf8")
+    for suffix in (".safetensors", ".softmax.safetensors", "-ATTRIBUTION.md"):
+        assert f'"weights/en_small{suffix}"' in lines  # The wheel carries it.
+        assert path.with_name(f"en_small{suffix}").is_file()
     provenance = read_weights(BUNDLED).provenance
     for key in ("commit", "licence", "training", "tokens", "perplexity", "seed"):
         assert provenance[key] or key == "seed"
@@ -53,30 +53,21 @@ def test_it_is_small_and_says_where_it_comes_from():
     assert "/" not in "".join(provenance["corpus"]["train"])
 
 
-def test_no_other_step_and_no_network(tmp_path):
-    """In a process where every connection fails."""
+def test_no_other_step_no_network_and_no_compiler(tmp_path):
+    """In a process where every connection fails, and nothing of ours is imported. PyTorch imports
+    its compiler for an initial value on the meta device, which takes longer than all the rest."""
     script = (
         "import socket\n"
         "def refuse(*args, **options): raise AssertionError('a connection')\n"
         "socket.socket.connect = refuse\n"
-        "import spacy; nlp = spacy.blank('en'); nlp.add_pipe('elmo')\n"
+        "import sys, torch, spacy; before = 'torch._dynamo' in sys.modules\n"
+        "nlp = spacy.blank('en'); nlp.add_pipe('elmo')\n"
         "doc = nlp('Vectors at once.'); print(doc[1].vector.shape, abs(doc[1].vector).sum() > 0)\n"
+        "print(before or 'torch._dynamo' not in sys.modules)\n"
         "nlp.to_disk('pipeline'); again = spacy.load('pipeline')('Vectors at once.')\n"
         "print((again[1].vector == doc[1].vector).all())\n"
     )
-    assert run_python("-c", script, cwd=tmp_path) == "(256,) True\nTrue\n"
-
-
-def test_loading_imports_no_compiler():
-    """PyTorch imports its compiler for an initial value on the meta device, which takes longer
-    than all the rest of loading."""
-    script = (
-        "import sys, torch, spacy; before = 'torch._dynamo' in sys.modules\n"
-        "nlp = spacy.blank('en'); nlp.add_pipe('elmo'); nlp('Vectors at once.')\n"
-        "assert 'spacy_elmo.weights' in sys.modules\n"
-        "print(before or 'torch._dynamo' not in sys.modules)\n"
-    )
-    assert run_python("-c", script) == "True\n"
+    assert run_python("-c", script, cwd=tmp_path) == "(256,) True\nTrue\nTrue\n"
 
 
 def test_vectors_know_their_sentence(nlp):
@@ -110,17 +101,9 @@ def test_pretrained_and_sizes(nlp):
     assert config["weights"] == "en_small"
     made_by = util.load_config(ROOT / "configs" / "pretraining" / "en_small.cfg")["model"]
     assert config["model"] == made_by
-    assert nlp.get_pipe("elmo").bilm.config.to_dict() == without_architecture(made_by)
     assert nlp.config["components"]["elmo"]["model"] != made_by
-
-
-def test_the_wheel_carries_it():
-    """The files that setuptools is told to take."""
-    lines = (ROOT / "pyproject.toml").read_text("utf8")
-    for suffix in (".safetensors", ".softmax.safetensors", "-ATTRIBUTION.md"):
-        name = f"weights/en_small{suffix}"
-        assert f'"{name}"' in lines
-        assert (Path(spacy_elmo.__file__).parent / name).is_file()
+    sizes = {name: value for name, value in made_by.items() if name[0] != "@"}
+    assert nlp.get_pipe("elmo").bilm.config.to_dict() == sizes
 
 
 def test_same_text_same_vector(nlp):
@@ -137,19 +120,15 @@ def test_same_text_same_vector(nlp):
 
 
 def test_its_softmax_comes_along(tmp_path):
-    """What was written is less of a surprise than the same words backwards, by far."""
-    files = {}
-    for name, step in (("written", 1), ("backwards", -1)):
-        lines = [" ".join(sentence.split()[::step]) for sentence in SENTENCES.values()]
-        files[name] = tmp_path / f"{name}.txt"
-        files[name].write_text("\n".join(lines), "utf8")
-    shown = run_elmo("perplexity", "en_small", *files.values(), "--json").stdout
-    found = {name: json.loads(shown)["files"][str(path)]["mean"] for name, path in files.items()}
-    assert 3 * found["written"] < found["backwards"]
-
-
-def test_substitutes_need_nothing_else():
-    """What stands in a glass."""
-    sentence = "He drank a glass of water ."
-    shown = run_elmo("substitutes", "en_small", "--sentence", sentence, "--token", 5, "--json")
-    assert "water" in [row["word"] for row in json.loads(shown.stdout)["substitutes"]]
+    """What was written is less of a surprise than the same words backwards, by far. A glass holds
+    water."""
+    lines = [sentence.split() for sentence in SENTENCES.values()]
+    means = []
+    for step in (1, -1):
+        (tmp_path / "text.txt").write_text("\n".join(" ".join(line[::step]) for line in lines))
+        shown = run_elmo("perplexity", "en_small", tmp_path / "text.txt", "--json").stdout
+        means.append(json.loads(shown)["total"]["mean"])
+    assert 3 * means[0] < means[1]
+    asked = ("--sentence", "He drank a glass of water .", "--token", 5, "--json")
+    shown = run_elmo("substitutes", "en_small", *asked).stdout
+    assert "water" in [row["word"] for row in json.loads(shown)["substitutes"]]

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections import namedtuple
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -38,51 +39,48 @@ ARROWS = {
 MODULES = {file.relative_to(PACKAGE).with_suffix("").parts for file in PACKAGE.rglob("*.py")}
 
 
+# What a frozen model thaws to, for annotations and within a function.
+THAWED = {("frozen", name): ("bilm", name) for name in ("model", "softmax")}
+
+
+# A name that a module imports, anywhere in it, in parts; the module of the package that it is of;
+# and whether importing the module imports it. The package itself, which is imported with each of
+# its modules, is none: it is asked for its version.
+Import = namedtuple("Import", "where module name target at_once")
+
+
 @cache
 def tree_of(module):
     return ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
 
 
 @cache
-def imports(module):
-    """What a module imports, anywhere in it: names in parts, the number of the line, and
-    whether importing the module imports it at once."""
-    tree, found = tree_of(module), []
-    at_once = set(tree.body)
-    for node in ast.walk(tree):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = ["spacy_elmo", *module[: -node.level]] if node.level else []
-            origin = [*above, *(node.module.split(".") if node.module else [])]
-            names = [[*origin, alias.name] for alias in node.names]
-        found += [(name, node.lineno, node in at_once) for name in names]
+def all_imports():
+    found = []
+    for module in sorted(MODULES):
+        tree = tree_of(module)
+        at_once = set(tree.body)
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name.split(".") for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                above = ["spacy_elmo", *module[: -node.level]] if node.level else []
+                origin = [*above, *(node.module.split(".") if node.module else [])]
+                names = [[*origin, alias.name] for alias in node.names]
+            for name in names:
+                where = f"{'/'.join(module)}.py, line {node.lineno}: imports {'.'.join(name)}"
+                target = target_of(module, *name)
+                found.append(Import(where, module, name, target, node in at_once))
     return found
 
 
-@cache
-def all_imports():
-    """Where, of which module, the names, and whether at once."""
-    return [
-        (f"{'/'.join(module)}.py, line {line}: imports {'.'.join(name)}", module, name, at_once)
-        for module in sorted(MODULES)
-        for name, line, at_once in imports(module)
-    ]
-
-
-def targets(module):
-    """The modules of the package that a module imports, and the numbers of the lines. The
-    package itself, which is imported with each of them, is none: it is asked for its version."""
-    for (package, *name), line, _ in imports(module):
-        possible = [name, [*name, "__init__"], name[:-1], [*name[:-1], "__init__"]]
-        found = [tuple(path) for path in possible if tuple(path) in MODULES - {("__init__",)}]
-        if package == "spacy_elmo" and found and found[0] != THAWED.get(module):
-            yield found[0], line
-
-
-# What a frozen model thaws to, for annotations and within a function.
-THAWED = {("frozen", name): ("bilm", name) for name in ("model", "softmax")}
+def target_of(module, package, *name):
+    if package != "spacy_elmo":
+        return None
+    possible = [name, (*name, "__init__"), name[:-1], (*name[:-1], "__init__")]
+    found = [path for path in possible if path in MODULES - {("__init__",)}]
+    return found[0] if found and found[0] != THAWED.get(module) else None
 
 
 def below(room):
@@ -90,56 +88,49 @@ def below(room):
     return {room} | GROUND | {found for lower in ARROWS.get(room, []) for found in below(lower)}
 
 
-def test_arrows_point_down():
-    up = [
-        f"{'/'.join(module)}.py, line {line}: imports {'.'.join(target)}"
-        for module in sorted(MODULES)
-        for target, line in targets(module)
-        if target[0] not in below(module[0])
-    ]
-    assert not up, "\n".join(up)
+TRAINING = {("language_model", "model"), ("language_model", "processes")}
+FREE = {"numpy", "pydantic", *sys.stdlib_module_names}
+FORBIDDEN = {
+    "an arrow points up": lambda one: one.target and one.target[0] not in below(one.module[0]),
+    # A wing of the tasks imports `shared` and the core.
+    "a wing imports another wing": lambda one: (
+        (one.module[0], (one.target or [""])[0]) == ("tasks", "tasks")
+        and len(one.module) > 2
+        and one.target[1] not in (one.module[1], "shared")
+    ),
+    # The model needs PyTorch alone, and reading files no spaCy, which pipelines are.
+    "a model imports spaCy": lambda one: (
+        (one.module[0] in ("frozen", "bilm") or (one.module[0], one.at_once) == ("weights", True))
+        and one.name[0] in ("spacy", "thinc")
+    ),
+    # Serving needs none: only what trains imports it at once, the rest within functions.
+    "PyTorch at once": lambda one: (
+        (one.name[0], one.at_once) == ("torch", True)
+        and one.module[0] not in ("bilm", "pretraining", "tasks")
+        and one.module not in TRAINING
+    ),
+    "frozen weights import something else": lambda one: (
+        (one.module[0], one.at_once) == ("frozen", True)
+        and one.name[:2] not in (["spacy_elmo", "frozen"], ["spacy_elmo", "files"])
+        and one.name[0] not in FREE
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_imports(what):
+    found = [one.where for one in all_imports() if FORBIDDEN[what](one)]
+    assert not found, "\n".join(found)
 
 
 def test_no_circles():
-    graph = {module: {target for target, _ in targets(module)} for module in MODULES}
+    graph = {module: set() for module in MODULES}
+    for one in all_imports():
+        graph[one.module] |= {one.target} - {None}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(".".join(module) for module in reversed(error.args[1])))
-
-
-@pytest.mark.parametrize("room", ["frozen", "bilm", "weights"])
-def test_what_stands_without_spacy(room):
-    """The model needs PyTorch alone, and reading files no spaCy, which pipelines are."""
-    found = [
-        where
-        for where, module, name, at_once in all_imports()
-        if module[0] == room and name[0] in ("spacy", "thinc") and (at_once or room != "weights")
-    ]
-    assert not found, "\n".join(found)
-
-
-def test_who_imports_pytorch():
-    """Serving needs none: only what trains imports it at once, the rest within functions."""
-    found = {module for _, module, name, at_once in all_imports() if name[0] == "torch" and at_once}
-    trains = {("language_model", "model"), ("language_model", "processes")}
-    others = {
-        module for module in found - trains if module[0] not in ("bilm", "pretraining", "tasks")
-    }
-    assert not others
-
-
-def test_frozen_weights_import_nothing_else():
-    """Themselves, files, numpy, pydantic and the standard library."""
-    found = [
-        where
-        for where, module, name, at_once in all_imports()
-        if module[0] == "frozen"
-        and at_once
-        and name[:2] not in (["spacy_elmo", "frozen"], ["spacy_elmo", "files"])
-        and name[0] not in {"numpy", "pydantic", *sys.stdlib_module_names}
-    ]
-    assert not found, "\n".join(found)
 
 
 def test_nobody_watches_weights():
@@ -154,18 +145,6 @@ def test_nobody_watches_weights():
     ]
     assert not found, "\n".join(found)
     assert BiLM.__mro__[1] is nn.Module
-
-
-def test_wings_of_tasks_import_no_other_wing():
-    """A wing imports `shared` and the core."""
-    found = [
-        f"{'/'.join(module)}.py, line {line}: imports {'.'.join(target)}"
-        for module in sorted(MODULES)
-        if module[0] == "tasks" and len(module) > 2
-        for target, line in targets(module)
-        if target[0] == "tasks" and target[1] not in (module[1], "shared")
-    ]
-    assert not found, "\n".join(found)
 
 
 def test_the_top_floor_is_small():

@@ -1,15 +1,19 @@
 """Nearest tokens in context, against all cosines in numpy."""
 
+import json
+
 import numpy as np
 import pytest
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.analysis import corpora
 from spacy_elmo.analysis.corpora import sentence_doc
-from spacy_elmo.analysis.neighbors import find_neighbors, find_token
+from spacy_elmo.analysis.neighbors import Neighbor, find_neighbors, find_token
+from spacy_elmo.cli.neighbors import marked
 
 from helpers import reference
+from helpers.commands import run_elmo
 from helpers.models import TINY_OPTIONS
 
 DATA = reference.random_datasets(TINY_OPTIONS, seed=1)  # of `tiny_weights`
@@ -30,12 +34,12 @@ def docs_of(corpus=CORPUS):
     return (sentence_doc(Vocab(), sentence) for sentence in corpus)
 
 
-def brute_force(position, select, wanted=lambda word: True):
+def brute_force(position=1, select=lambda layers: layers[2], same_word=None, warm=True):
     """All tokens, but for the one that is asked for, the nearest first."""
-    _, warm = reference.layers(TINY_OPTIONS, DATA, [[]])
+    state = reference.layers(TINY_OPTIONS, DATA, [[]])[1] if warm else None
 
     def vectors(sentence):
-        layers = select(reference.layers(TINY_OPTIONS, DATA, [sentence], warm)[0][0])
+        layers = select(reference.layers(TINY_OPTIONS, DATA, [sentence], state)[0][0])
         return layers / np.linalg.norm(layers, axis=1, keepdims=True)
 
     asked = vectors(SENTENCE)[position]
@@ -43,7 +47,8 @@ def brute_force(position, select, wanted=lambda word: True):
         (float(vector @ asked), sentence, i)
         for sentence in map(list, dict.fromkeys(map(tuple, CORPUS)))
         for i, vector in enumerate(vectors(sentence))
-        if (sentence, i) != (SENTENCE, position) and wanted(sentence[i])
+        if (sentence, i) != (SENTENCE, position)
+        and same_word in (None, sentence[i].lower() == SENTENCE[position])
     ]
     return sorted(found, key=lambda row: -row[0])
 
@@ -55,33 +60,75 @@ def check(found, expected):
     )
 
 
+@pytest.fixture
+def run(tmp_path, monkeypatch, tiny_weights):
+    """Runs the command, on a file of the sentences."""
+    (tmp_path / "text.txt").write_text("\n\n".join(map(" ".join, CORPUS)), "utf8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def invoke(*options, corpus=("text.txt",), model=tiny_weights, token=1, status=0):
+        asked = ("--sentence", " ".join(SENTENCE), "--token", token)
+        return run_elmo("neighbors", model, *corpus, *asked, *options, status=status).output
+
+    return invoke
+
+
+def neighbors_of(run, *options, **settings):
+    found = json.loads(run(*options, "--json", **settings))
+    assert (found["sentence"], found["word"]) == (SENTENCE, SENTENCE[found["position"]])
+    rows = [(Neighbor(*map(row.get, Neighbor._fields)), row["word"]) for row in found["neighbors"]]
+    assert all(one.word == word for one, word in rows)
+    return [one for one, _ in rows]
+
+
 @pytest.mark.parametrize(
-    ("layer", "select"),
+    ("token", "options", "expected"),
     [
-        ("top", lambda layers: layers[2]),
-        ("0", lambda layers: layers[0]),
-        ("1", lambda layers: layers[1]),
-        ("average", lambda layers: layers.mean(axis=0)),
+        ("play", [], {}),
+        (1, ["--layer", "0", "-n", 7], {"select": lambda layers: layers[0]}),
+        (3, ["--layer", "1", "-n", 7], {"select": lambda layers: layers[1]}),
+        (".", ["--layer", "average"], {"select": lambda layers: layers.mean(axis=0)}),
+        (1, ["-n", 1000], {}),
+        (1, ["--same-word", "-n", 1000], {"same_word": True}),
+        (1, ["--other-words", "-n", 1000], {"same_word": False}),
     ],
 )
-@pytest.mark.parametrize("position", [1, 3])
-def test_nearest(make_nlp, layer, select, position):
-    found = find_neighbors(make_nlp(), SENTENCE, position, docs_of(), layer=layer, n=7)
-    expected = brute_force(position, select)
-    if layer == "0":  # equal words have equal vectors there, in whatever order
-        assert found[0].word == SENTENCE[position]
-        expected_cosines = [row[0] for row in expected[:7]]
-        np.testing.assert_allclose([one.similarity for one in found], expected_cosines, atol=1e-5)
-    else:
-        check(found, expected[:7])
+def test_json_and_table(run, token, options, expected):
+    n = options[-1] if "-n" in options else 10
+    expected = brute_force(1 if token in (1, "play") else 3, **expected)[:n]
+    found = neighbors_of(run, *options, token=token)
+    lines = [" ".join(line.split()) for line in run(*options, token=token).splitlines()]
+    shown = [f"{one.similarity:.3f} {one.word} {marked(one[1], one[2], 60)}" for one in found]
+    itself = "the [play] ends ." if token in (1, "play") else "the play ends [.]"
+    assert [line for line in lines if line][2:] == [itself, *shown]
+    if "0" in options:  # equal words have equal vectors there, in whatever order
+        assert found[0].word == "play"
+        found = [
+            one._replace(sentence=row[1], position=row[2]) for one, row in zip(found, expected)
+        ]
+    check(found, expected)
 
 
-@pytest.mark.parametrize("same_word", [True, False, None])
-def test_same_word_other_words_and_all(make_nlp, same_word):
-    found = find_neighbors(make_nlp(), SENTENCE, 1, docs_of(), n=1000, same_word=same_word)
-    wanted = {same_word} if same_word is not None else {True, False}
-    check(found, brute_force(1, lambda x: x[2], lambda word: (word.lower() == "play") in wanted))
-    assert {one.word.lower() == "play" for one in found} == wanted
+def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
+    expected = brute_force()[:10]
+    DocBin(docs=docs_of()).to_disk("docs.spacy")
+    check(neighbors_of(run, corpus=["docs.spacy"]), expected)
+    check(neighbors_of(run, corpus=["text.txt", "docs.spacy"]), expected)  # none is twice
+    (tmp_path / "running.txt").write_text("The play ends. We play.\n", "utf8")
+    running = ("--format", "text", "--lang", "en", "-n", 50)
+    found = neighbors_of(run, *running, corpus=["running.txt"])
+    assert {" ".join(one.sentence) for one in found} == {"The play ends .", "We play ."}
+    make_nlp(initial_state="zeros").to_disk("pipeline")
+    check(neighbors_of(run, model="pipeline"), brute_force(warm=False)[:10])
+    (tmp_path / "short.txt").write_text("nothing here\n")
+    assert neighbors_of(run, "--same-word", corpus=["short.txt"]) == []
+    assert "no such tokens" in run("--same-word", corpus=["short.txt"])
+    (tmp_path / "empty.txt").touch()
+    assert "contains no tokens" in run(corpus=["empty.txt"], status=1)
+    for layer in ("3", "-1", "bottom", ""):
+        shown = " ".join(run("--layer", layer, status=1).split())
+        assert f"no layer '{layer}'. This model has 0, 1, 2, top, ave" in shown
 
 
 def test_one_batch_at_a_time(make_nlp, monkeypatch):
@@ -101,8 +148,7 @@ def test_one_batch_at_a_time(make_nlp, monkeypatch):
 
     monkeypatch.setattr(corpora, "DOCS_AT_A_TIME", 3)
     monkeypatch.setattr(pipe, "predict", predict)
-    found = find_neighbors(nlp, SENTENCE, 1, counted(), n=5)
-    check(found, brute_force(1, lambda x: x[2])[:5])
+    check(find_neighbors(nlp, SENTENCE, 1, counted(), n=5), brute_force()[:5])
     assert max(sizes) == 3
 
 
@@ -118,32 +164,18 @@ def test_sentences_of_annotated_docs(make_nlp):
     assert len(found) == len(whole)
 
 
-def test_the_settings_of_the_pipe_hold(make_nlp):
-    zeros = find_neighbors(make_nlp(initial_state="zeros"), SENTENCE, 1, docs_of(), n=3)
-    warm = find_neighbors(make_nlp(), SENTENCE, 1, docs_of(), n=3)
-    assert [one.similarity for one in zeros] != [one.similarity for one in warm]
-
-
-@pytest.mark.parametrize("layer", ["3", "-1", "bottom", ""])
-def test_no_such_layer(make_nlp, layer):
-    with pytest.raises(ValueError, match=f"no layer '{layer}'. This model has 0, 1, 2, top, ave"):
-        find_neighbors(make_nlp(), SENTENCE, 1, docs_of(), layer=layer)
-
-
-def test_empty_corpus(make_nlp):
-    with pytest.raises(ValueError, match="contains no tokens"):
-        find_neighbors(make_nlp(), SENTENCE, 1, [Doc(Vocab(), words=[])])
-
-
-# The token that is asked for
+def test_no_vocab_holds_all_words(run, monkeypatch):
+    monkeypatch.setattr(corpora, "MAX_STRINGS", 3)
+    docs = list(corpora.read_corpus_docs(["text.txt"]))
+    assert [[token.text for token in doc] for doc in docs] == CORPUS
+    assert len({id(doc.vocab) for doc in docs}) > 1
 
 
 TOKENS = ["In", "2", "plays", ",", "3", "plays"]
 
 
-@pytest.mark.parametrize(("wanted", "position"), [("0", 0), ("5", 5), ("2", 2), (",", 3)])
-def test_position_or_word(wanted, position):
-    assert find_token(TOKENS, wanted) == position
+def test_position_or_word():
+    assert [find_token(TOKENS, wanted) for wanted in ("0", "5", "2", ",")] == [0, 5, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -161,3 +193,13 @@ def test_position_or_word(wanted, position):
 def test_no_such_token(tokens, wanted, message):
     with pytest.raises(ValueError, match=message):
         find_token(tokens, wanted)
+
+
+def test_marked():
+    tokens = [str(i) for i in range(100)]
+    assert marked(tokens[:3], 1, 80) == "0 [1] 2"
+    around = " ".join([*tokens[39:50], "[50]", *tokens[51:62]])
+    assert marked(tokens, 50, 79) == f"… {around} …"
+    assert marked(tokens, 50, 14) == "… 49 [50] 51 …"
+    assert marked(tokens, 50, 13) == "… [50] …"
+    assert marked(["a", "supercalifragilistic", "b"], 1, 10) == "[supercal…"

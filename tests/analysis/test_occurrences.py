@@ -56,7 +56,7 @@ def test_drawn_evenly(n):
     assert n < 10 or gaps[:-1].max() <= 2 * max(1, gaps[:-1].min())
 
 
-def test_gold_senses():
+def test_gold_senses_and_what_is_refused():
     docs = docs_of("a bank and a bank", "Bank", "river bank")
     docs[0].spans["senses"] = [Span(docs[0], 4, 5, "money"), Span(docs[0], 1, 2)]
     docs[1].spans["senses"] = [Span(docs[1], 0, 1, "money")]
@@ -71,9 +71,6 @@ def test_gold_senses():
         draw_occurrences(docs, ["bank"], gold="spans:missing")
     with pytest.raises(ValueError, match="labels of spans"):
         draw_occurrences(docs, ["bank"], gold="tag")
-
-
-def test_bad_input():
     with pytest.raises(ValueError, match="empty"):
         draw_occurrences([], [" "])
     with pytest.raises(ValueError, match="at least 1"):

@@ -1,26 +1,29 @@
 """Probes find what is there, and nothing where nothing is."""
 
+import json
+import sys
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
+from spacy.tokens import Doc, DocBin, Span
+from spacy.vocab import Vocab
 
 from spacy_elmo.analysis import probes
 from spacy_elmo.analysis.corpora import Sample
 from spacy_elmo.analysis.probes import nearest_senses, probe_labels, probe_senses
 
-from helpers.commands import shown_by
+from helpers.commands import run_elmo, shown_by
 
-RNG = np.random.default_rng(0)
-DIRECTIONS = RNG.normal(size=(8, 3))
+DIRECTIONS = np.random.default_rng(0).normal(size=(8, 3))
 NAMES = np.array(["x", "y", "z"])
 
 
 def sample(n, seed):
     """Three layers; the labels are a linear function of layer 1 alone. Features of
     very different size, far from 0: the probe standardises them."""
-    rng = np.random.default_rng(seed)
-    layers = rng.normal(size=(3, n, 8))
+    layers = np.random.default_rng(seed).normal(size=(3, n, 8))
     labels = NAMES[(layers[1] @ DIRECTIONS).argmax(axis=1)].tolist()
     layers = layers * np.logspace(-2, 2, 8) + 50
     return Sample(layers.astype("float32"), labels, [str(i % 7) for i in range(n)])
@@ -29,29 +32,18 @@ def sample(n, seed):
 TRAIN, TEST = sample(1000, 1), sample(1000, 2)
 
 
-def scores(rows):
-    return {row.input or row.method: row.scores for row in rows}
-
-
 def test_the_layer_that_knows():
-    found = scores(probe_labels(TRAIN, TEST, ["0", "1", "2", "average", "concat"]))
-    assert list(found) == [
-        "most frequent label",
-        "most frequent label of the word",
-        "layer 0",
-        "layer 1",
-        "layer 2",
-        "average",
-        "concat",
-    ]
-    counts = {name: TRAIN.labels.count(name) for name in NAMES}
-    baseline = TEST.labels.count(max(counts, key=counts.get)) / len(TEST)
-    assert found["most frequent label"]["accuracy"] == pytest.approx(baseline)
-    for name in ("layer 1", "concat"):
-        assert found[name]["accuracy"] > 0.95
-    for name in ("layer 0", "layer 2"):
-        assert abs(found[name]["accuracy"] - baseline) < 0.07
-    assert baseline + 0.1 < found["average"]["accuracy"] < 0.9
+    inputs = ["0", "1", "2", "average", "concat"]
+    first, by_word, *fitted = probe_labels(TRAIN, TEST, inputs)
+    assert first.method == "most frequent label"
+    assert by_word.method == "most frequent label of the word"
+    found = {row.input: row.scores["accuracy"] for row in fitted}
+    assert list(found) == ["layer 0", "layer 1", "layer 2", "average", "concat"]
+    baseline = TEST.labels.count(max(NAMES, key=TRAIN.labels.count)) / len(TEST)
+    assert first.scores["accuracy"] == pytest.approx(baseline)
+    assert min(found["layer 1"], found["concat"]) > 0.95
+    assert max(abs(found[name] - baseline) for name in ("layer 0", "layer 2")) < 0.07
+    assert baseline + 0.1 < found["average"] < 0.9
 
 
 def test_scores_counted_by_hand():
@@ -59,27 +51,18 @@ def test_scores_counted_by_hand():
     layers = np.zeros((1, 4, 2), dtype="float32")
     train = Sample(layers, ["x", "x", "y", "x"], ["a", "a", "b", "b"])
     test = Sample(layers, ["x", "x", "y", "w"], ["a", "b", "b", "c"])
-    first, by_word, fitted = probe_labels(train, test, ["0"])
-    # x: precision 2/4, recall 2/2, F1 2/3; y and w: 0.
-    expected = {"accuracy": 2 / 4, "macro_f": (2 / 3) / 3}
-    assert first.scores == pytest.approx(expected)
-    # b has a draw of y and x, which x wins by the alphabet: the same predictions.
-    assert by_word.scores == pytest.approx(expected)
-    assert fitted.scores == pytest.approx(expected)  # the vectors say nothing
-
-
-def test_labels_that_the_test_data_lacks_are_no_part_of_the_mean():
-    layers = np.zeros((1, 2, 2), dtype="float32")
-    train = Sample(layers, ["x", "y"], ["a", "b"])
-    test = Sample(layers, ["y", "y"], ["a", "b"])
-    (by_word,) = (row for row in probe_labels(train, test, []) if row.method.endswith("word"))
+    # x: precision 2/4, recall 2/2, F1 2/3; y and w: 0. Of b, y and x draw, and x wins by the
+    # alphabet: the same predictions. The vectors say nothing.
+    expected = pytest.approx({"accuracy": 2 / 4, "macro_f": (2 / 3) / 3})
+    assert [row.scores for row in probe_labels(train, test, ["0"])] == [expected] * 3
+    # Labels that the test data lack are no part of the mean.
+    train = Sample(layers[:, :2], ["x", "y"], ["a", "b"])
+    test = Sample(layers[:, :2], ["y", "y"], ["a", "b"])
+    _, by_word = probe_labels(train, test, [])
     assert by_word.scores == pytest.approx({"accuracy": 1 / 2, "macro_f": 2 / 3})
-
-
-def test_a_single_label():
-    layers = np.ones((1, 3, 2), dtype="float32")
-    train = Sample(layers, ["x"] * 3, [""] * 3)
-    test = Sample(layers, ["x", "y", "x"], [""] * 3)
+    # A single label, without words.
+    train = Sample(layers, ["x"] * 4, [""] * 4)
+    test = Sample(layers[:, :3], ["x", "y", "x"], [""] * 3)
     rows = list(probe_labels(train, test, ["0"]))
     assert [row.method for row in rows] == ["most frequent label", "logistic regression"]
     assert [row.scores["accuracy"] for row in rows] == pytest.approx([2 / 3, 2 / 3])
@@ -93,7 +76,7 @@ def test_a_fit_that_did_not_converge_says_so(monkeypatch):
 
 def test_senses_without_scikit_learn(monkeypatch, tmp_path, make_nlp):
     """The message speaks of them; pages without words need none."""
-    monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.chdir(tmp_path)
     make_nlp().to_disk("model")
     (tmp_path / "a.txt").write_text("a b\n")
@@ -109,15 +92,10 @@ def test_senses_without_scikit_learn(monkeypatch, tmp_path, make_nlp):
 
 def brute_force(known, senses, asked, k):
     """One cosine at a time, in float64."""
-    found = []
+    found, in_all = [], Counter(senses)
     for vector in asked.astype("float64"):
-        cosines = []
-        for other in known.astype("float64"):
-            norms = np.sqrt((vector**2).sum()) * np.sqrt((other**2).sum())
-            cosines.append((vector * other).sum() / norms)
-        nearest = sorted(range(len(cosines)), key=lambda i: -cosines[i])[:k]
-        votes = Counter(senses[i] for i in nearest)
-        in_all = Counter(senses)
+        cosines = [vector @ other / np.sqrt((other**2).sum()) for other in known.astype("float64")]
+        votes = Counter(senses[i] for i in np.argsort(cosines)[::-1][:k])
         found.append(min(votes, key=lambda sense: (-votes[sense], -in_all[sense], sense)))
     return found
 
@@ -144,9 +122,7 @@ def test_equal_vectors_fall_back_to_the_most_frequent_sense():
     # Another form of the word is nearer, and asked first.
     known[0] += rng.normal(size=16)
     assert nearest_senses(known, senses, known[:1]) == ["rare"]
-
-
-def test_zeros_have_no_direction():
+    # Zeros have no direction.
     known = np.array([[0.0, 0.0], [1.0, 0.0]], dtype="float32")
     assert nearest_senses(known, ["a", "b"], np.array([[2.0, 0.1]])) == ["b"]
     assert nearest_senses(known, ["a", "a"], np.zeros((1, 2))) == ["a"]
@@ -178,7 +154,7 @@ def test_the_layer_that_disambiguates():
         assert found[method, "layer 0"] == pytest.approx(baseline)
         assert found[method, "layer 1"] < baseline + 0.1
         assert found[method, "layer 2"] == 1.0
-    assert [row.converged for row in rows] == [True] * 7
+    assert all(row.converged for row in rows)
     again = probe_senses(train, test, ["0", "1", "2"])
     assert [row.scores for row in again] == [row.scores for row in rows]
 
@@ -186,18 +162,67 @@ def test_the_layer_that_disambiguates():
 def test_only_the_same_word_is_asked():
     layers = np.array([[[1.0, 0.0], [0.9, 0.1], [1.0, 0.0]]], dtype="float32")
     train = Sample(layers, ["lead_metal", "bass_fish", "bass_fish"], ["lead", "bass", "bass"])
-    test = Sample(
-        layers[:, [1, 0, 0, 0]],
-        ["lead_metal", "bass_fish", "bass_tone", "bass_fish"],
-        ["lead", "bass", "bass", "wind"],
-    )
+    labels = ["lead_metal", "bass_fish", "bass_tone", "bass_fish"]
+    test = Sample(layers[:, [1, 0, 0, 0]], labels, ["lead", "bass", "bass", "wind"])
     for row in probe_senses(train, test, ["0"]):
         # lead: right; bass: one of two, for a sense that training lacks; wind: unknown to
         # training, whose most frequent label is right here.
         assert row.scores == pytest.approx({"accuracy": 3 / 4, "word_accuracy": (1 + 0.5 + 1) / 3})
 
 
-def test_no_neighbor():
-    sample = words_in_context(5, 0)
-    with pytest.raises(ValueError, match="must be at least 1, got 0"):
-        list(probe_senses(sample, sample, ["0"], k=0))
+# The command
+
+
+TAGS = {"the": "DT", "a": "DT", "cat": "NN", "dog": "NN", "sat": "VB", "ran": "VB"}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, tiny_weights):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    sentences = list(product(("the", "a"), ("cat", "dog"), ("sat", "ran")))
+    for name, part in (("train.spacy", sentences[:6]), ("test.spacy", sentences[6:])):
+        docs = [Doc(Vocab(), words=list(s), tags=[TAGS[word] for word in s]) for s in part]
+        for doc in docs:
+            doc.spans["senses"] = [Span(doc, 1, 2, f"{doc[1]}_{doc[2]}")]
+        DocBin(docs=docs).to_disk(name)
+
+    def invoke(*options, json_file="-", status=0):
+        arguments = (tiny_weights, "train.spacy", "test.spacy", "--json", json_file, *options)
+        return run_elmo("probe", *arguments, status=status)
+
+    return invoke
+
+
+def test_tags(run, tmp_path):
+    shown = run("--task", "tag", json_file="out/tag.json").stdout
+    report = json.loads((tmp_path / "out" / "tag.json").read_text())
+    assert (report["task"], report["n_labels"]) == ("tag", 3)
+    assert (report["n_train"], report["n_test"], report["n_unseen"]) == (18, 6, 0)
+    rows = report["rows"]
+    reads = ["", "", "layer 0", "layer 1", "layer 2", "average"]
+    assert [row["input"] for row in rows] == reads
+    assert rows[0]["scores"]["accuracy"] == pytest.approx(1 / 3)
+    assert rows[1]["scores"]["accuracy"] == 1.0  # a word has one tag
+    assert rows[2]["scores"] == {"accuracy": 1.0, "macro_f": 1.0}
+    assert max(map(len, shown.splitlines())) <= 80
+    shown = " ".join(shown.split())
+    assert f"logistic regression layer 1 {rows[3]['scores']['accuracy']:.2%}" in shown
+    assert "3 labels; trained on 18, tested on 6" in shown
+
+
+def test_senses_layers_limit_and_seed(run, tmp_path):
+    senses = ("--task", "senses:senses")
+    rows = json.loads(run(*senses, "--layers", "1, concat").stdout)["rows"]
+    methods = ["most frequent sense", *["nearest neighbor"] * 2, *["logistic regression"] * 2]
+    inputs = ["", *["layer 1", "concat"] * 2]
+    assert [(row["method"], row["input"]) for row in rows] == list(zip(methods, inputs))
+    assert set(rows[0]["scores"]) == {"accuracy", "word_accuracy"}
+    tags = ("--task", "tag", "--limit", 5, "--seed")
+    reports = [json.loads(run(*tags, seed).stdout) for seed in (0, 0, 1)]
+    assert [report["n_train"] for report in reports] == [5, 5, 5]
+    first, second, third = ([row["scores"] for row in report["rows"]] for report in reports)
+    assert first == second != third
+    shown = run(*senses, "--neighbors", "0", json_file="no.json", status=1).output
+    assert "must be at least 1, got 0" in shown
+    assert not (tmp_path / "no.json").exists()

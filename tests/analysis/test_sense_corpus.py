@@ -1,17 +1,12 @@
 import gzip
 import json
+import shutil
 
 import pytest
 
-from spacy_elmo.analysis.sense_corpus import (
-    FirstSenses,
-    LabeledWord,
-    Sentence,
-    read_sense_corpus,
-    word_of,
-)
+from spacy_elmo.analysis.sense_corpus import FirstSenses, read_sense_corpus, word_of
 
-from helpers.wordnet_files import write_wordnet
+from helpers.golden import WORDNET
 
 XML = """<?xml version="1.0" encoding="UTF-8" ?>
 <corpus lang="en"><text id="senseval2.d000"><sentence id="senseval2.d000.s000">
@@ -28,59 +23,36 @@ KEYS = """senseval2.d000.s000.t000 old_age%1:28:00::
 senseval2.d000.s000.t001 be%2:42:03:: be%2:42:06::
 semeval2007.d001.s000.t000 peculiar%5:00:00:specific:00
 """
+OLD, IS, PECULIAR = (line.split()[1:] for line in KEYS.splitlines())
 EXPECTED = [
-    Sentence(
+    (
         ["The", "old", "age", "is"],
-        [
-            LabeledWord(1, 3, "old_age%n", ("old_age%1:28:00::",)),
-            LabeledWord(3, 4, "be%v", ("be%2:42:03::", "be%2:42:06::")),
-        ],
+        [(1, 3, "old_age%n", tuple(OLD)), (3, 4, "be%v", tuple(IS))],
         "senseval2",
     ),
-    Sentence(
-        ["Peculiar"],
-        [LabeledWord(0, 1, "peculiar%a", ("peculiar%5:00:00:specific:00",))],
-        "semeval2007",
-    ),
+    (["Peculiar"], [(0, 1, "peculiar%a", tuple(PECULIAR))], "semeval2007"),
 ]
 LINES = [
-    {
-        "doc": "senseval2/d000",
-        "words": ["The", "old_age", "is"],
-        "keys": [None, ["old_age%1:28:00::"], ["be%2:42:03::", "be%2:42:06::"]],
-    },
+    {"doc": "senseval2/d000", "words": ["The", "old_age", "is"], "keys": [None, OLD, IS]},
     {"doc": "senseval2/d000", "words": ["None", "_"], "keys": [None, None]},
-    {"doc": "semeval2007/d1", "words": ["Peculiar"], "keys": [["peculiar%5:00:00:specific:00"]]},
+    {"doc": "semeval2007/d1", "words": ["Peculiar"], "keys": [PECULIAR]},
 ]
 
 
-def test_unified_framework(tmp_path):
-    path = tmp_path / "ALL.data.xml"
-    path.write_text(XML, "utf8")
-    with pytest.raises(ValueError, match=r"ALL\.gold\.key\.txt into the same folder"):
-        read_sense_corpus(path)
-    (tmp_path / "ALL.gold.key.txt").write_text(KEYS, "utf8")
-    assert read_sense_corpus(path) == EXPECTED
-
-
-def test_jsonl(tmp_path):
+@pytest.mark.parametrize("encoding", ["utf8", "utf-8-sig"])
+def test_formats(tmp_path, encoding):
     content = "\n".join(map(json.dumps, LINES)) + "\n"
-    (tmp_path / "a.jsonl").write_text(content, "utf8")
-    with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding="utf8") as file:
+    (tmp_path / "a.jsonl").write_text(content, encoding)
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding=encoding) as file:
         file.write(content)
-    assert read_sense_corpus(tmp_path / "a.jsonl") == EXPECTED
-    assert read_sense_corpus(tmp_path / "a.jsonl.gz") == EXPECTED
-
-
-def test_byte_order_mark(tmp_path):
-    for name, content in (
-        ("a.jsonl", "\n".join(map(json.dumps, LINES))),
-        ("b.data.xml", XML),
-        ("b.gold.key.txt", KEYS),
-    ):
-        (tmp_path / name).write_text(content, "utf-8-sig")
-    assert read_sense_corpus(tmp_path / "a.jsonl") == EXPECTED
-    assert read_sense_corpus(tmp_path / "b.data.xml") == EXPECTED
+    (tmp_path / "a.data.xml").write_text(XML, encoding)
+    with pytest.raises(ValueError, match=r"a\.gold\.key\.txt into the same folder"):
+        read_sense_corpus(tmp_path / "a.data.xml")
+    (tmp_path / "a.gold.key.txt").write_text(KEYS, encoding)
+    for name in ("a.data.xml", "a.jsonl", "a.jsonl.gz"):
+        assert read_sense_corpus(tmp_path / name) == EXPECTED, name
+    with pytest.raises(ValueError, match="there is no file"):
+        read_sense_corpus(tmp_path / "b.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -105,43 +77,26 @@ def test_broken_files(tmp_path, name, content, message):
         read_sense_corpus(tmp_path / name)
 
 
-def test_no_file(tmp_path):
-    with pytest.raises(ValueError, match="there is no file"):
-        read_sense_corpus(tmp_path / "a.jsonl")
-
-
-# WordNet
-
-
-@pytest.fixture
-def database(tmp_path):
-    return write_wordnet(tmp_path)
-
-
 # The keys are those of index.sense of WordNet 3.0.
-@pytest.mark.parametrize(
-    ("word", "sense"),
-    [
-        ("bank%n", "bank%1:14:02::"),
-        ("earth%n", "earth%1:17:00::"),
-        ("hold%v", "hold%2:40:31::"),
-        ("peculiar%a", "peculiar%5:00:00:specific:00"),
-        ("specific%a", "specific%3:00:00::"),
-        ("well%r", "well%4:02:00::"),
-        ("well%n", None),
-        ("unheard%n", None),
-    ],
-)
-def test_first_sense(database, word, sense):
-    assert FirstSenses(database).find(word) == sense
-    if sense:
-        assert word_of(sense) == word
+SENSES = {
+    "bank%n": "bank%1:14:02::",
+    "earth%n": "earth%1:17:00::",
+    "hold%v": "hold%2:40:31::",
+    "peculiar%a": "peculiar%5:00:00:specific:00",
+    "specific%a": "specific%3:00:00::",
+    "well%r": "well%4:02:00::",
+}
 
 
-def test_a_file_is_missing(database):
-    (database / "data.adv").unlink()
+def test_first_senses(tmp_path):
+    folder = shutil.copytree(WORDNET, tmp_path / "wordnet")
+    senses = FirstSenses(folder)
+    assert {word: senses.find(word) for word in SENSES} == SENSES
+    assert [word_of(sense) for sense in SENSES.values()] == [*SENSES]
+    assert senses.find("well%n") is senses.find("unheard%n") is None
+    (folder / "data.adv").unlink()
     with pytest.raises(ValueError, match=r"there is no .*data\.adv. Give the folder of WordNet"):
-        FirstSenses(database)
+        FirstSenses(folder)
 
 
 @pytest.mark.parametrize("key", ["bank", "bank%", "bank%6:00:00::", "%n"])

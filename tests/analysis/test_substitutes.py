@@ -1,14 +1,18 @@
 """Substitutes, against the reference's softmax: each direction reads no more than it may."""
 
+import json
+
 import numpy as np
 import pytest
-import torch
 
-from spacy_elmo.analysis.substitutes import find_substitutes
-from spacy_elmo.bilm.softmax import AdaptiveSoftmax, freeze
-from spacy_elmo.language_model.frozen import FrozenLanguageModel, read_language_model
+from spacy_elmo.analysis.substitutes import Substitute
+from spacy_elmo.cli.neighbors import marked
+from spacy_elmo.weights import safetensors_file
 
 from helpers import reference
+from helpers.commands import run_elmo
+from helpers.conversions import write_source
+from helpers.models import tiny_bilm
 from helpers.softmaxes import MODELS, WORDS, bytes_model, read_words, write_model
 
 SENTENCE = ["The", "cat", "sat", "there", "."]
@@ -28,12 +32,25 @@ def expected_of(options, datasets, sentence, position):
     return [both - np.log(np.exp(both).sum()), *each]
 
 
+def run(model, position, *options, sentence=SENTENCE, status=0):
+    asked = ("--sentence", " ".join(sentence), "--token", position)
+    result = run_elmo("substitutes", model, *asked, *options, status=status)
+    return result.stdout if status == 0 else " ".join(result.output.split())
+
+
+def substitutes_of(*arguments, **settings):
+    """The words, and the token itself."""
+    found = json.loads(run(*arguments, "--json", **settings))
+    rows = [row and Substitute(**row) for row in (*found["substitutes"], found["itself"])]
+    return rows[:-1], rows[-1]
+
+
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("position", range(5))
-def test_all_words(tmp_path, kind, position):
+def test_json_and_table(tmp_path, kind, position):
     options, datasets = MODELS[kind]()
-    model = read_language_model(write_model(tmp_path, options, datasets))
-    found, itself = find_substitutes(model, SENTENCE, position, n=100)
+    model = write_model(tmp_path, options, datasets)
+    found, itself = substitutes_of(model, position)
     both, *each = expected_of(options, datasets, SENTENCE, position)
     assert [one.word for one in found] == [REAL[i] for i in np.argsort(-both)]
     assert [one.rank for one in found] == [1, 2, 3, 4, 5]
@@ -47,41 +64,29 @@ def test_all_words(tmp_path, kind, position):
     word = SENTENCE[position]
     assert itself == next((one for one in found if one.word == word), None)
     assert (itself is None) == (word not in REAL)
-    assert find_substitutes(model, SENTENCE, position, n=2)[0] == found[:2]
-
-
-def test_adaptive_softmax(tmp_path):
-    torch.manual_seed(0)
-    options, datasets = bytes_model()
-    full = read_language_model(write_model(tmp_path, options, datasets))
-    softmax = AdaptiveSoftmax(n_words=len(WORDS), width=5).requires_grad_(False)
-    model = FrozenLanguageModel(full.bilm, freeze(softmax), full.vocabulary)
-    found, _ = find_substitutes(model, SENTENCE, 1, n=100)
-    tail = [softmax.layers(torch.zeros(1, 5), torch.tensor([i])).output for i in range(8)]
-    assert torch.stack(tail).exp().sum() == pytest.approx(1, abs=1e-5)
-    contexts = [
-        reference_context(full, read, direction)
-        for direction, read in enumerate([["<S>", "The"], ["</S>", ".", "there", "sat"]])
+    # The token itself is shown below the others.
+    shown = [*found[:2], *([itself] if itself and itself.rank > 2 else [])]
+    rows = [
+        f"{one.rank} {one.word} {one.probability:.2%} {one.forward:.2%} "
+        + ("-" if kind == "forward" else f"{one.backward:.2%}")
+        for one in shown
     ]
-    for one in found:
-        target = torch.tensor([WORDS.index(one.word)])
-        for value, context in zip((one.forward, one.backward), contexts):
-            got = softmax.layers(context, target).output.exp().item()
-            assert value == pytest.approx(got, rel=1e-4)
+    lines = [" ".join(line.split()) for line in run(model, position, "-n", 2).splitlines()]
+    header, columns, _, *lines = filter(None, lines)
+    assert (header, columns) == (marked(SENTENCE, position, 80), "rank word both forward backward")
+    assert lines == [*rows, *([] if itself else [f"The vocabulary lacks '{word}'"])]
 
 
-def reference_context(model, read, direction):
-    """The top of a stack after what it has read."""
-    bilm = model.bilm.thaw().requires_grad_(False)
-    rows = torch.arange(len(read)).repeat(2, 1)
-    outputs, _ = bilm(bilm.token_vectors(read), rows, [1] * len(read), bilm.zero_state(1))
-    return outputs[direction][-1][-1:]
-
-
-def test_one_word(tmp_path):
-    options, datasets = bytes_model()
-    model = read_language_model(write_model(tmp_path, options, datasets))
-    found, itself = find_substitutes(model, ["cat"], 0)
-    both = expected_of(options, datasets, ["cat"], 0)[0]
+def test_one_word_pipelines_and_models_without_a_softmax(tmp_path):
+    model = write_model(tmp_path / "model", *bytes_model())
+    found, itself = substitutes_of(model, "cat", sentence=["cat"])
+    both = expected_of(*bytes_model(), ["cat"], 0)[0]
     assert itself.probability == pytest.approx(np.exp(both[1]), rel=1e-4)
     assert len(found) == 5
+    assert len(substitutes_of(write_source(tmp_path / "pipeline"), "cat")[0]) == 3
+    safetensors_file.write(tiny_bilm(), tmp_path / "a.safetensors")
+    shown = run(tmp_path / "a.safetensors", "cat", status=1)
+    assert "has no softmax, which a model needs" in shown
+    assert "`python -m spacy elmo pretrain` wrote" in shown
+    (tmp_path / "model" / "vocab.txt").unlink()
+    assert "has no vocab.txt" in run(model, "cat", status=1)

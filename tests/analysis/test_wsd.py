@@ -8,8 +8,8 @@ from spacy.tokens import Doc
 
 from spacy_elmo.analysis.wsd import disambiguate
 
-from helpers.commands import run_elmo
-from helpers.wordnet_files import write_wordnet
+from helpers.commands import run_elmo, shown_by
+from helpers.golden import WORDNET
 
 RIVER, MONEY, SIT, EARTH = "bank%1:17:01::", "bank%1:14:00::", "sit%2:35:00::", "earth%1:17:00::"
 TRAIN = [
@@ -42,26 +42,20 @@ GOLD = [senses for _, _, found in TEST for senses in found.values()]
 
 
 def write(path, sentences):
-    lines = [
-        {
-            "doc": doc,
-            "words": text.split(),
-            "keys": [senses.get(i) for i in range(len(text.split()))],
-        }
-        for doc, text, senses in sentences
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)) + "\n", "utf8")
+    lines = []
+    for doc, text, senses in sentences:
+        words = text.split()
+        keys = [senses.get(i) for i in range(len(words))]
+        lines.append(json.dumps({"doc": doc, "words": words, "keys": keys}))
+    path.write_text("\n".join(lines) + "\n", "utf8")
     return path
 
 
 @pytest.fixture
 def corpora(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_wordnet(tmp_path)
-    return (
-        write(tmp_path / "train.jsonl", [("doc/a", text, senses) for text, senses in TRAIN]),
-        write(tmp_path / "test.jsonl", TEST),
-    )
+    train = write(tmp_path / "train.jsonl", [("doc/a", text, senses) for text, senses in TRAIN])
+    return train, write(tmp_path / "test.jsonl", TEST)
 
 
 def brute_force(nlp, select):
@@ -116,17 +110,18 @@ def test_against_one_at_a_time(corpora, make_nlp):
     baseline, *rows = report.rows
     assert (baseline.method, baseline.input) == ("most frequent sense", "")
     assert baseline.scores == scores(most_frequent(None))
-    selects = [lambda layers, i=i: layers[i] for i in range(3)]
-    selects.append(lambda layers: layers.mean(axis=0))
-    selects.append(np.hstack)
-    for row, select in zip(rows, selects, strict=True):
+    selects = [
+        *(lambda layers, i=i: layers[i] for i in range(3)),
+        lambda layers: layers.mean(axis=0),
+    ]
+    for row, select in zip(rows, [*selects, np.hstack], strict=True):
         assert row.scores == scores(brute_force(nlp, select)), row.input
     assert len({tuple(row.scores.items()) for row in rows}) > 1
 
 
-def test_backoff(corpora, make_nlp, tmp_path):
+def test_backoff(corpora, make_nlp):
     nlp = make_nlp()
-    first, most, row = disambiguate(nlp, *corpora, backoff=str(tmp_path), inputs=["2"]).rows
+    first, most, row = disambiguate(nlp, *corpora, backoff=str(WORDNET), inputs=["2"]).rows
     # The database of the test has "bank" and "earth", not "sit".
     known = {"bank": "bank%1:14:02::", "earth": EARTH, "sit": None}
     assert first.scores == scores([known[gold[0].partition("%")[0]] for gold in GOLD])
@@ -146,29 +141,20 @@ def test_as_near(tmp_path, make_nlp):
         assert row.scores["all"] == expected
 
 
-def run(*arguments, status=0):
-    result = run_elmo("wsd", *arguments, status=status)
-    return result.stdout if status == 0 else " ".join(result.output.split())
-
-
 def test_command(corpora, tiny_weights, tmp_path):
-    table = run(tiny_weights, *corpora, "--json", "out.json", "--backoff", tmp_path)
+    where = ("wsd", tiny_weights, *corpora)
+    table = run_elmo(*where, "--json", "out.json", "--backoff", WORDNET).stdout
     report = json.loads((tmp_path / "out.json").read_text())
     assert max(map(len, table.splitlines())) <= 80
-    lines = [line.split() for line in table.splitlines() if line.strip()]
-    shown = {fields[0]: fields[1:] for fields in lines}
-    header = " ".join(shown["F1"])
-    assert header == "first most frequent layer 0 layer 1 layer 2 average"
+    shown = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line.strip()}
+    assert " ".join(shown["F1"]) == "first most frequent layer 0 layer 1 layer 2 average"
     for name in ("one", "two", "all"):
         assert shown[name] == [f"{row['scores'][name]:.1%}" for row in report["rows"]]
-    assert "exists already" in run(tiny_weights, *corpora, "--json", "out.json", status=1)
     options = ("--json", "-", "--layers", "1, average", "--html", "page.html")
-    again = json.loads(run(tiny_weights, *corpora, *options))
+    again = json.loads(run_elmo(*where, *options).stdout)
     page = (tmp_path / "page.html").read_text("utf8")
     assert all(f'"measure":"{name}"' in page for name in ("one", "two", "all"))
     assert [row["input"] for row in again["rows"]] == ["", "layer 1", "average"]
-
-
-def test_errors_are_a_line(corpora, tiny_weights):
-    assert "no file missing.jsonl" in run(tiny_weights, "missing.jsonl", corpora[1], status=1)
-    assert "no layer '7'" in run(tiny_weights, *corpora, "--layers", "7", status=1)
+    assert "exists already" in shown_by(*where, "--json", "out.json", status=1)
+    assert "no layer '7'" in shown_by(*where, "--layers", "7", status=1)
+    assert "no file missing.jsonl" in shown_by(*where[:2], "missing.jsonl", corpora[1], status=1)

@@ -22,17 +22,12 @@ def test_corpus(tmp_path):
     assert "another corpus" in shown_by("corpus", *inputs, out, "-n", "1", status=1)
 
 
-def test_what_is_refused(tmp_path):
+def test_refused_and_stopped(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_bytes(b"a\n\xff\n")
-    refuse = (tmp_path / "a.txt", tmp_path / "out", "--on-error", "refuse")
-    assert "line 2: not UTF-8" in shown_by("corpus", *refuse, status=1)
-
-
-def test_stopped(tmp_path, monkeypatch):
+    where = (tmp_path / "a.txt", tmp_path / "out")
+    assert "line 2: not UTF-8" in shown_by("corpus", *where, "--on-error", "refuse", status=1)
     monkeypatch.setattr("spacy_elmo.text.prepare.prepare", Mock(side_effect=KeyboardInterrupt))
-    (tmp_path / "a.txt").write_text("a\n", "utf8")
-    output = shown_by("corpus", tmp_path / "a.txt", tmp_path / "out", status=130)
-    assert "the same command" in output
+    assert "the same command" in shown_by("corpus", *where, status=130)
 
 
 def test_shares(tmp_path):

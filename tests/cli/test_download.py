@@ -22,34 +22,24 @@ def run(*arguments, status=0):
 
 
 def test_download(server, tmp_path):
-    output = run("tiny")
-    assert "CC0-1.0" in output
-    assert (tmp_path / "cache" / "tiny" / "o.json").read_bytes() == b"{}"
+    path = tmp_path / "cache" / "tiny" / "o.json"
+    assert "CC0-1.0" in run("tiny")
+    assert path.read_bytes() == b"{}"
     run("tiny")
+    assert len(server.requests) == 1
+    path.write_text("{")
+    assert "o.json is not a .json file" in run("tiny", status=1)
     assert len(server.requests) == 1
     run("tiny", "--force")
     assert len(server.requests) == 2
-
-
-def test_what_lies_in_the_cache_is_checked(server, tmp_path):
-    path = tmp_path / "cache" / "tiny" / "o.json"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"{")
-    output = run("tiny", status=1)
-    assert "o.json is not a .json file" in output
-    assert not server.requests
-    run("tiny", "--force")
     assert path.read_bytes() == b"{}"
 
 
-def test_no_network_has_a_status_of_its_own(server):
+def test_no_network_has_a_status_of_its_own(server, monkeypatch):
     server.close()
     output = run("tiny", status=4)
     assert "cannot be reached" in output
     assert f"put {server.url}/o.json at" in output
-
-
-def test_stopped(server, monkeypatch):
     monkeypatch.setattr(named, "obtain", Mock(side_effect=KeyboardInterrupt))
     assert "run the same command again" in run("tiny", status=130)
 
@@ -64,9 +54,6 @@ def test_list(server, monkeypatch):
     assert "en_small en safetensors 16 MB package en_small-ATTRIBUTION.md" in rows
     run("tiny")
     assert "tiny en allennlp 0 MB yes CC0-1.0" in run("--list")
-
-
-def test_list_fits_a_terminal(server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = run_elmo("download", "--list").output.splitlines()
     assert max(map(len, lines)) <= 80

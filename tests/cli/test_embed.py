@@ -21,10 +21,13 @@ def run(tmp_path, monkeypatch, tiny_weights):
 
 
 def test_writes(run):
-    assert "2 entries, 7 tokens" in run("text.txt", "out.hdf5", "--layers", "all")
+    """Several inputs in one file, each once."""
+    Path("more.txt").write_text("More .\n")
+    assert "3 entries, 9 tokens" in run("text.txt", "*.txt", "out.hdf5", "--layers", "all")
     with h5py.File("out.hdf5") as file:
         assert file["0"].shape == (3, 4, 12)
         assert file["0"].dtype == "float32"
+    Path("more.txt").unlink()
     options = ["--force", "--dtype", "float16", "--layers", "top", "--forget-sentences"]
     run("text.txt", "out.hdf5", *options, "--batch-tokens", "3", "--precision", "auto")
     with h5py.File("out.hdf5") as file:
@@ -54,6 +57,15 @@ def test_shards(run):
     shards = ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     names = ["_manifest.json", *(f"_{shard}.json" for shard in shards), *shards]
     assert sorted(path.name for path in Path("out").iterdir()) == names
+    run("text.txt", "new", "--shards", "2", "--worker", "1/2")
+    Path("text.txt").write_text("The cat sat .\nIt slept ?\n")
+    message = run("text.txt", "new", "--shards", "2", status=1)
+    said = "1 of 2 shards could not be made or are damaged. The others are complete. part-00001"
+    assert said in message
+    assert "text.txt has changed since" in message
+    more = ("--shards", "2", "--workers", "x")
+    assert "--workers must be 1 or more, or 'ray'" in run("a", "b", *more, status=1)
+    assert sorted(path.name for path in Path().iterdir()) == ["new", "out", "text.txt"]
 
 
 def test_less(run):
@@ -62,26 +74,3 @@ def test_less(run):
         assert (file["0"].shape, file["0"].dtype) == ((1, 12), "int8")
         assert sorted(file["0"].attrs) == ["ends", "labels", "scales", "starts"]
     assert "the text has no entities" in run("text.txt", "b.hdf5", "--only", "ents", status=1)
-
-
-def test_several_inputs(run):
-    """In one file, each once."""
-    Path("more.txt").write_text("More .\n")
-    assert "3 entries, 9 tokens" in run("text.txt", "*.txt", "out.hdf5", "--forget-sentences")
-    with h5py.File("out.hdf5") as file:
-        assert file["2"].shape == (2, 12)
-
-
-def test_errors_of_shards(run):
-    text = Path("text.txt")
-    run("text.txt", "out", "--shards", "2", "--worker", "1/2")
-    text.write_bytes(text.read_bytes()[:-2] + b"?\n")
-    message = run("text.txt", "out", "--shards", "2", status=1)
-    assert (
-        "1 of 2 shards could not be made or are damaged. The others are complete. part-00001"
-        in message
-    )
-    assert "text.txt has changed since" in message
-    more = ("--shards", "2", "--workers", "x")
-    assert "--workers must be 1 or more, or 'ray'" in run("a", "b", *more, status=1)
-    assert sorted(path.name for path in Path().iterdir()) == ["out", "text.txt"]

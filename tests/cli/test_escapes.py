@@ -39,45 +39,38 @@ def model(tmp_path, monkeypatch):
     words = ["<S>", "</S>", "<UNK>", "cat", NASTY, "sat"]
     softmax = LanguageModelSoftmax(n_words=len(words), width=5)
     nasty = {"name": NASTY, NASTY: {NASTY: [NASTY, 1]}, "licence": NASTY, "attribution": NASTY}
-    save_model(
-        LanguageModel(tiny_module(), softmax, Vocabulary(words)),
-        tmp_path / FILE,
-        lang="en",
-        provenance=nasty,
-    )
+    model = LanguageModel(tiny_module(), softmax, Vocabulary(words))
+    save_model(model, tmp_path / FILE, lang="en", provenance=nasty)
     (tmp_path / f"{FILE}.txt").write_text(f"the cat sat\na {NASTY} sat\n", "utf8")
+    (tmp_path / f"{FILE}.jsonl").write_bytes(b'{"tokens": ["a"]}\n{\n')
     return FILE
 
 
 ESCAPED = r"x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"
 
 
-def test_info(model):
-    assert shown_by("info", model).count(ESCAPED) >= 6
-    assert ESCAPED in shown_by("info", f"{NASTY}-is-none", status=1)
+ASKED = ("--sentence", f"the {NASTY} sat", "--token")
 
 
-def test_neighbors_and_substitutes(model):
-    asked = ("--sentence", f"the {NASTY} sat", "--token", NASTY)
-    assert shown_by("neighbors", model, f"{FILE}.txt", *asked).count(ESCAPED) >= 3
-    assert shown_by("substitutes", model, *asked, "-n", 6).count(ESCAPED) >= 2
-    assert ESCAPED in shown_by(
-        "neighbors", model, f"{FILE}.txt", *asked[:3], "is-not-there", status=1
-    )
-
-
-def test_sample_and_perplexity(model):
-    assert ESCAPED in shown_by("sample", model, "--n", 20, "--max-tokens", 20)
-    shown_by("perplexity", model, f"{FILE}.txt")
-
-
-def test_outputs_and_inputs(model, tmp_path):
-    assert ESCAPED in shown_by("convert", model, f"{FILE}.safetensors")
-    assert ESCAPED in shown_by("convert", model, f"{FILE}.safetensors", status=1)
-    assert ESCAPED in shown_by("embed", model, f"{FILE}.txt", f"{FILE}.npz")
-    assert ESCAPED in shown_by("corpus", f"{FILE}.txt", f"{FILE}-corpus", "--min-count", 1)
-    (tmp_path / f"{FILE}.jsonl").write_bytes(b'{"tokens": ["a"]}\n{\n')
-    shown_by("corpus", f"{FILE}.jsonl", f"{FILE}-other")
+@pytest.mark.parametrize(
+    ("arguments", "status", "count"),
+    [
+        (["info", FILE], 0, 6),
+        (["info", f"{NASTY}-is-none"], 1, 1),
+        (["neighbors", FILE, f"{FILE}.txt", *ASKED, NASTY], 0, 3),
+        (["neighbors", FILE, f"{FILE}.txt", *ASKED, "is-not-there"], 1, 1),
+        (["substitutes", FILE, *ASKED, NASTY, "-n", 6], 0, 2),
+        (["sample", FILE, "--n", 20, "--max-tokens", 20], 0, 1),
+        (["perplexity", FILE, f"{FILE}.txt"], 0, 0),
+        (["convert", FILE, f"{FILE}.safetensors"], 0, 1),
+        (["convert", FILE, f"{FILE}.txt"], 1, 1),
+        (["embed", FILE, f"{FILE}.txt", f"{FILE}.npz"], 0, 1),
+        (["corpus", f"{FILE}.txt", f"{FILE}-corpus", "--min-count", 1], 0, 1),
+        (["corpus", f"{FILE}.jsonl", f"{FILE}-corpus"], 0, 0),
+    ],
+)
+def test_commands(model, arguments, status, count):
+    assert shown_by(*arguments, status=status).count(ESCAPED) >= count
 
 
 def test_what_is_in_files_of_weights(model, tmp_path):

@@ -41,24 +41,19 @@ def run(*arguments, status=0):
 )
 def test_every_format(folder, name, format, files, languages):
     told = json.loads(run(name, "--json"))
-    assert (told["path"], told["format"], told["languages"]) == (name, format, languages)
-    n_weights = sum(values.size for values in load_file("x.safetensors").values())
-    assert (told["parameters"], told["layers"], told["width"]) == (n_weights, 3, 10)
-    assert told["sizes"]["lstm_dim"] == 12
-    assert told["dtype"] == "float32"
-    assert told["softmax"] is None
-    assert told["provenance"] == {**PROVENANCE, **({"lang": "sv"} if languages else {})}
-    assert told["checksum"] == tiny_bilm().checksum()  # the same in every format
     base = folder / name if format == "pipeline" else folder
-    contents = [(base / file).read_bytes() for file in files]
-    assert told["files"] == [
-        {
-            "name": file.rpartition("/")[2],
-            "bytes": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
-        }
-        for file, content in zip(files, contents)
+    contents = {file.rpartition("/")[2]: (base / file).read_bytes() for file in files}
+    n_weights = sum(values.size for values in load_file("x.safetensors").values())
+    expected = {"path": name, "format": format, "languages": languages, "dtype": "float32"}
+    expected |= {"layers": 3, "width": 10, "parameters": n_weights, "softmax": None}
+    expected["provenance"] = {**PROVENANCE, **({"lang": "sv"} if languages else {})}
+    expected["checksum"] = tiny_bilm().checksum()  # the same in every format
+    expected["files"] = [
+        {"name": file, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for file, data in contents.items()
     ]
+    assert {key: told[key] for key in expected} == expected
+    assert told["sizes"]["lstm_dim"] == 12
 
 
 def test_table(folder, monkeypatch):
@@ -66,31 +61,21 @@ def test_table(folder, monkeypatch):
     and no checksum is broken."""
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("pipeline").splitlines()
-    assert lines[0].split() == [
-        "width",
-        "10",
-        *["(a", "listener's", "`width`:", "2", "*", "projection_dim)"],
-    ]
-    assert lines[1].split()[:4] == ["layers", "3", "(a", "mix's"]
+    assert " ".join(lines[0].split()) == "width 10 (a listener's `width`: 2 * projection_dim)"
+    assert " ".join(lines[1].split()).startswith("layers 3 (a mix's")
     at = lines.index("provenance")
-    assert [line.split() for line in lines[at + 1 : at + 4]] == [
-        ["tokens", "12,345"],
-        ["perplexity"],
-        ["mean", "9.5"],
-    ]
+    shown = [" ".join(line.split()) for line in lines[at + 1 : at + 4]]
+    assert shown == ["tokens 12,345", "perplexity", "mean 9.5"]
     indents = [len(line) - len(line.lstrip()) for line in lines[at : at + 4]]
     assert indents == [0, 2, 2, 4]
     assert lines[lines.index("checksum") + 1].strip() == tiny_bilm().checksum()
     assert max(map(len, lines)) <= 80
 
 
-def test_half_precision(folder):
+def test_half_precision_and_a_pipeline_without_its_other_components(folder):
     settings = {"dtype": "bfloat16", "allow_loss": True}
     convert(folder / "x.safetensors", folder / "half.safetensors", **settings)
     assert json.loads(run("half.safetensors", "--json"))["dtype"] == "bfloat16"
-
-
-def test_pipeline_without_its_other_components(folder):
     nlp = spacy.load("pipeline")
     nlp.add_pipe("sentencizer")
     nlp.to_disk("two")
@@ -104,9 +89,8 @@ def test_pipeline_without_its_other_components(folder):
 def test_named_model_is_not_downloaded(folder, monkeypatch):
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(folder / "cache"))
     told = json.loads(run("german", "--json"))
-    assert (told["downloaded"], told["languages"], told["licence"]) == (
-        (False, ["de"], "BSD-2-Clause")
-    )
+    assert (told["downloaded"], told["languages"]) == (False, ["de"])
+    assert told["licence"] == "BSD-2-Clause"
     assert told["urls"] == [file.url for file in NAMED["german"].files]
     assert "weights.hdf5" in run("german")
     model = NAMED["small"]

@@ -2,12 +2,13 @@ import pytest
 import spacy
 from spacy.cli.debug_config import debug_config
 from spacy.cli.train import train
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import DocBin
 from thinc.api import Config
 
 from spacy_elmo.pipeline.mixes import learned_mixes
 
 from helpers.commands import shown_by
+from helpers.components import annotated
 
 pytestmark = pytest.mark.pipelines
 
@@ -17,23 +18,7 @@ ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Docs with every annotation."""
-    vocab = spacy.blank("en").vocab
-    docs = []
-    for subject, label in (("Maria", "PER"), ("Rome", "GPE")) * 10:
-        doc = Doc(
-            vocab,
-            words=[subject, "sleeps", ".", "Dogs", "sleep", "."],
-            tags=["NNP", "VBZ", ".", "NNS", "VBP", "."],
-            pos=["PROPN", "VERB", "PUNCT", "NOUN", "VERB", "PUNCT"],
-            morphs=["", "Number=Sing", "", "Number=Plur", "Number=Plur", ""],
-            lemmas=[subject, "sleep", ".", "dog", "sleep", "."],
-            heads=[1, 1, 1, 4, 4, 4],
-            deps=["nsubj", "ROOT", "punct", "nsubj", "ROOT", "punct"],
-        )
-        doc.ents = [Span(doc, 0, 1, label)]
-        doc.spans["sc"] = [Span(doc, 0, 1, label), Span(doc, 0, 2, "EVENT")]
-        doc.cats = {"PERSON": label == "PER", "PLACE": label == "GPE"}
-        docs.append(doc)
+    docs = [annotated(spacy.blank("en").vocab)] * 40
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "data.spacy")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -63,16 +48,15 @@ def test_every_component_trains(folder, tiny_weights):
 
 
 def test_paths_and_language(folder):
-    shown = run(
-        "a.cfg", "--lang", "de", "--pipeline", "textcat, sentencizer", "--weights", "german"
-    )
+    names = ("--pipeline", "textcat, sentencizer")
+    shown = run("a.cfg", "--lang", "de", *names, "--weights", "german")
     assert "'sentencizer' has no tok2vec" in shown
     assert "--paths.train train.spacy --paths.dev dev.spacy" in shown
     config = Config().from_disk("a.cfg", interpolate=False)
     assert config["nlp"]["lang"] == "de"
+    assert config["nlp"]["pipeline"] == ["elmo", "textcat", "sentencizer"]
     assert config["paths"]["elmo"] == "german"  # which is not downloaded
     assert config["components"]["elmo"]["weights"] == "${paths.elmo}"
-    assert config["nlp"]["pipeline"] == ["elmo", "textcat", "sentencizer"]
     printed = run("-", "--train", "data.spacy")
     assert printed.startswith("[paths]")
     assert 'train = "data.spacy" dev = null' in printed
@@ -108,25 +92,18 @@ def test_readers_of_tasks(folder, pipeline, train, reader):
         assert tok2vec["width"] is None
 
 
-def test_files_that_cannot_be_read(folder):
-    (folder / "data.jsonl").write_text("", "utf8")
-    for pipeline, message in (
-        ("ner", "data.jsonl: ner learn from .spacy files"),
-        ("elmo_srl,ner", "elmo_srl and ner learn from files of different kinds"),
-        ("elmo_qa,elmo_textpair", "elmo_qa and elmo_textpair learn from files"),
-    ):
-        train = ("--train", "data.jsonl")
-        assert message in run("a.cfg", "--pipeline", pipeline, *train, status=1)
-
-
 @pytest.mark.parametrize(
-    ("pipeline", "message"),
+    ("arguments", "message"),
     [
-        ("ner,textcta", "no component 'textcta'"),
-        (",", "names of trainable components"),
-        ("sentencizer", "no component of sentencizer has a tok2vec"),
+        (["ner", "--train", "data.jsonl"], "data.jsonl: ner learn from .spacy files"),
+        (["elmo_srl,ner", "--train", "data.jsonl"], "srl and ner learn from files of different"),
+        (["elmo_qa,elmo_textpair"], "elmo_qa and elmo_textpair learn from files"),
+        (["ner,textcta"], "no component 'textcta'"),
+        ([","], "names of trainable components"),
+        (["sentencizer"], "no component of sentencizer has a tok2vec"),
     ],
 )
-def test_what_cannot_be(folder, pipeline, message):
-    assert message in run("a.cfg", "--pipeline", pipeline, status=1)
+def test_what_cannot_be(folder, arguments, message):
+    (folder / "data.jsonl").write_text("", "utf8")
+    assert message in run("a.cfg", "--pipeline", *arguments, status=1)
     assert not (folder / "a.cfg").exists()

@@ -52,19 +52,25 @@ def folder(tmp_path, monkeypatch, models):
 GERMAN = ("pipeline", "german.safetensors", "earlier")
 
 
-def test_the_text_tells_languages_apart():
-    assert tokens_of("de") not in (tokens_of("en"), tokens_of("xx"))
-
-
 @pytest.mark.parametrize("model", GERMAN)
 def test_running_text_is_of_the_models_language(folder, model):
+    assert tokens_of("de") not in (tokens_of("en"), tokens_of("xx"))
     path = folder / model
     given = ("text.txt", "--format", "text", "--json")
     audit = json.loads(run_elmo("info", path, "--audit", *given).stdout)["audit"]
     assert audit["tokens"] == len(tokens_of("de"))
     found = json.loads(run_elmo("neighbors", path, *given, *ASKED, "-n", 50).stdout)
-    words = [token for row in found["neighbors"] for token in row["sentence"]]
-    assert {*words} == {*tokens_of("de")}
+    assert {word for row in found["neighbors"] for word in row["sentence"]} == {*tokens_of("de")}
+    # Weights say the language, so that a pipeline of another one warns.
+    assert read_weights(path).provenance["lang"] == "de"
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(path)})
+    with pytest.warns(UserWarning, match="'de'"):
+        nlp("The water")
+    pytest.importorskip("sklearn")
+    run_elmo("senses", path, *given[:-1], "--word", "d.h.", "--word", "d.h")
+    (section,) = shown_pages.data_of(Path("senses.html").read_text("utf8"))["sections"]
+    assert [word.get("total", 0) for word in section["words"]] == [1, 0]
     if model == "german.safetensors":  # which has its softmax in another file
         return
 
@@ -75,43 +81,31 @@ def test_running_text_is_of_the_models_language(folder, model):
     assert perplexity(path) != perplexity(path, "--lang", "en")
 
 
-@pytest.mark.parametrize("given", [(), ("--lang", "en")])
-def test_embed(folder, given):
-    output = Path("vectors.npz")
+@pytest.mark.parametrize(("given", "lang"), [((), "de"), (("--lang", "en"), "en")])
+def test_embed(folder, tmp_path, given, lang):
     model = folder / "german.safetensors"
-    run_elmo("embed", model, "text.txt", output, "--tokenize", "-F", *given)
-    with np.load(output) as file:
+    run_elmo("embed", model, "text.txt", "vectors.npz", "--tokenize", *given)
+    with np.load("vectors.npz") as file:
         sentences = json.loads(file["sentence_to_index"][0])
-    assert " ".join(sentences).split() == tokens_of(given[1] if given else "de")
-
-
-def test_embed_in_a_language_that_spacy_does_not_have(folder, tmp_path):
-    """Sentences need no tokenizer."""
-    convert(folder / "german.safetensors", tmp_path / "x.safetensors", lang="cu")
-    shown = shown_by("embed", "x.safetensors", "text.txt", "vectors.npz")
+    assert " ".join(sentences).split() == tokens_of(lang)
+    # Sentences need no tokenizer, running text in a language that spaCy does not have does.
+    convert(model, tmp_path / "x.safetensors", lang="cu")
+    shown = shown_by("embed", "x.safetensors", "text.txt", "other.npz")
     assert "no tokenizer for 'cu'" in shown
     assert "Set --lang" in shown
 
 
-def test_senses(folder):
-    pytest.importorskip("sklearn")
-    words = ("--word", "d.h.", "--word", "d.h")
-    run_elmo("senses", folder / "german.safetensors", "text.txt", *words, "--format", "text")
-    (section,) = shown_pages.data_of(Path("senses.html").read_text("utf8"))["sections"]
-    assert [word.get("total", 0) for word in section["words"]] == [1, 0]
+COMMANDS = [
+    ("perplexity", "MODEL", "text.txt"),
+    ("neighbors", "MODEL", "text.txt", *ASKED),
+    ("senses", "MODEL", "text.txt", "--word", "Wasser"),
+    ("info", "MODEL", "--audit", "text.txt"),
+    ("corpus", "text.txt", "out"),
+    ("init-pretraining", "a.cfg", *NEW_RUN),
+]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("perplexity", "MODEL", "text.txt"),
-        ("neighbors", "MODEL", "text.txt", *ASKED),
-        ("senses", "MODEL", "text.txt", "--word", "Wasser"),
-        ("info", "MODEL", "--audit", "text.txt"),
-        ("corpus", "text.txt", "out"),
-        ("init-pretraining", "a.cfg", *NEW_RUN),
-    ],
-)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_without_a_language_running_text_asks(folder, command):
     if command[0] == "senses":
         pytest.importorskip("sklearn")
@@ -121,8 +115,8 @@ def test_without_a_language_running_text_asks(folder, command):
     shown_by(*given, "--format", "text", "--lang", "de")
 
 
-def test_text_in_json_asks(folder, tmp_path):
-    """It is running text in both formats; nothing of it is left out in silence."""
+def test_corpora(folder, tmp_path):
+    """Text in JSON is running text in both formats; nothing of it is left out in silence."""
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
     assert "Set --lang" in shown_by("corpus", "a.jsonl", "out", status=1)
     shown_by("corpus", "a.jsonl", "out", "--lang", "de")
@@ -130,36 +124,24 @@ def test_text_in_json_asks(folder, tmp_path):
     run_elmo("corpus", "a.jsonl", "out")  # it is there
     with pytest.raises(ValueError, match="`lang`"):
         list(read_sentences(find_files("a.jsonl")))
-
-
-def test_corpora_of_sentences_of_earlier_versions(tmp_path):
-    """They have the language that was the default, which nobody asked for. It splits nothing."""
-    (tmp_path / "a.txt").write_text("das Wasser ist\n")
-    arguments = ("corpus", tmp_path / "a.txt", tmp_path / "out", "-n", 1)
+    # Corpora of sentences of earlier versions have the language that was the default, which nobody
+    # asked for. It splits nothing.
+    arguments = ("corpus", "text.txt", "sentences", "-n", 1)
     run_elmo(*arguments, "--lang", "en")
     run_elmo(*arguments)
     run_elmo(*arguments, "--lang", "de")
-    text = ("--format", "text")
-    assert "another corpus" in shown_by(*arguments, *text, "--lang", "de", status=1)
+    text = ("--format", "text", "--lang", "de")
+    assert "another corpus" in shown_by(*arguments, *text, status=1)
 
 
 def test_new_configs(folder):
-    run_elmo("init-training", "a.cfg", "--weights", folder / "pipeline")
-    assert Config().from_disk("a.cfg")["nlp"]["lang"] == "de"
-    run_elmo("init-training", "b.cfg", "--weights", "german")  # which is not downloaded
-    assert Config().from_disk("b.cfg")["nlp"]["lang"] == "de"
-    run_elmo("init-training", "c.cfg", "--weights", folder / "pipeline", "--lang", "fi")
-    assert Config().from_disk("c.cfg")["nlp"]["lang"] == "fi"
-    assert "--lang" in shown_by("init-training", "d.cfg", "--weights", folder / "unknown", status=1)
-    assert "xx" in shown_by("init-pretraining", "e.cfg", *NEW_RUN)
-    assert Config().from_disk("e.cfg")["nlp"]["lang"] == "xx"
-
-
-@pytest.mark.parametrize("model", GERMAN)
-def test_weights_of_a_pipeline_say_its_language(folder, model):
-    """So that a pipeline of another language warns."""
-    assert read_weights(folder / model).provenance["lang"] == "de"
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(folder / model)})
-    with pytest.warns(UserWarning, match="'de'"):
-        nlp("The water")
+    pipeline = folder / "pipeline"
+    for arguments, lang in (
+        (("init-training", "a.cfg", "--weights", pipeline), "de"),
+        (("init-training", "b.cfg", "--weights", "german"), "de"),  # which is not downloaded
+        (("init-training", "c.cfg", "--weights", pipeline, "--lang", "fi"), "fi"),
+        (("init-pretraining", "d.cfg", *NEW_RUN), "xx"),
+    ):
+        assert lang in shown_by(*arguments) or lang != "xx"
+        assert Config().from_disk(arguments[1])["nlp"]["lang"] == lang
+    assert "--lang" in shown_by("init-training", "e.cfg", "--weights", folder / "unknown", status=1)

@@ -24,9 +24,8 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    for name, text in TEXTS.items():
+    for name, text in {**TEXTS, "empty.txt": "\n \n"}.items():
         (tmp_path / name).write_text(text, "utf8")
-    (tmp_path / "empty.txt").write_text("\n \n", "utf8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -59,18 +58,20 @@ def test_files_and_total(folder, monkeypatch, kind):
     ]
     found = figures_of(model, *TEXTS)
     assert list(found["files"]) == list(TEXTS)
-    if kind == "forward":
-        for figures in (*found["files"].values(), found["total"]):
-            assert figures["backward"] is None
-            figures["backward"] = figures["forward"]
+    lines = [line.split() for line in run(model, *TEXTS).stdout.splitlines() if line.strip()]
+    assert lines[0] == ["file", "forward", "backward", "mean", "predictions", "unknown"]
+    for name, row in [*found["files"].items(), ("all", found["total"])]:
+        shown = [f"{row[key]:.2f}" if row[key] else "-" for key in ("forward", "backward", "mean")]
+        assert [name, *shown, str(row["n_tokens"]), f"{row['unknown']:.2%}"] in lines
+        if kind == "forward":
+            assert row["backward"] is None
+            row["backward"] = row["forward"]
     for figures, of_file, unknown in zip(found["files"].values(), losses, (2 / 6, 1 / 10)):
         assert figures == pytest.approx({**expected_figures(of_file), "unknown": unknown}, rel=1e-5)
     # Of all predictions, not the mean of two files of different lengths.
     both = [[*one, *two] for one, two in zip(*losses)]
     expected = {**expected_figures(both), "unknown": 3 / 16}
     assert found["total"] == pytest.approx(expected, rel=1e-5)
-    row = run(model, *TEXTS).stdout.splitlines()[-2].split()
-    assert (row[2] == "-") == (kind == "forward")
 
 
 def test_max_tokens_reads_the_start_of_every_stream(folder):
@@ -88,74 +89,51 @@ def test_max_tokens_reads_the_start_of_every_stream(folder):
     assert figures_of(model, "all.txt", "--max-tokens", 10**6)["total"] == every
 
 
-def test_table(model_folder, folder):
-    found = figures_of(model_folder, *TEXTS)
-    shown = run(model_folder, *TEXTS).stdout
-    rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.split()}
-    assert rows["file"] == ["file", "forward", "backward", "mean", "predictions", "unknown"]
-    for name, row in [*found["files"].items(), ("all", found["total"])]:
-        perplexities = [f"{row[key]:.2f}" for key in ("forward", "backward", "mean")]
-        assert rows[name] == [name, *perplexities, str(row["n_tokens"]), f"{row['unknown']:.2%}"]
-
-
-def test_one_file_has_no_total_row(model_folder, folder):
-    shown = run(model_folder, "one.txt").stdout
-    assert "one.txt" in shown
-    assert "all" not in shown
-    assert "perplexity" not in shown.lower()  # the columns say it: forward, backward, mean
-    found = figures_of(model_folder, "one.txt")
-    assert found["total"] == found["files"]["one.txt"]
-
-
 def test_output_is_what_json_prints_and_not_overwritten_unasked(model_folder, folder):
     run(model_folder, *TEXTS, "--output", "deep/figures.json")
     written = (folder / "deep" / "figures.json").read_text("utf8")
     assert json.loads(written) == figures_of(model_folder, *TEXTS)
     assert [path.name for path in (folder / "deep").iterdir()] == ["figures.json"]
-    (folder / "figures.json").write_text("mine")
-    (folder / "null.json").symlink_to("/dev/null")
-    output = run(model_folder, "one.txt", "-o", "figures.json", fails=True).output
-    assert "figures.json exists already. Give another name, or --force" in " ".join(output.split())
-    assert (folder / "figures.json").read_text() == "mine"
+    file = folder / "figures.json"
+    file.write_text("mine")
+    (folder / "a folder").mkdir()
+    (folder / "broken.txt.gz").write_bytes(gzip.compress(b"the cat\n" * 500)[:-12])
+    for arguments, message in (
+        (["-o", "figures.json"], "figures.json exists already. Give another name, or --force"),
+        (["-o", "a folder", "-F"], "a folder is a folder. Give another name"),
+        (["broken.txt.gz", "-o", "figures.json", "-F"], "broken.txt.gz"),
+    ):
+        output = run(model_folder, "one.txt", *arguments, fails=True).output
+        assert message in " ".join(output.split())
+        assert file.read_text() == "mine"
     run(model_folder, "one.txt", "-o", "figures.json", "--force")
-    assert json.loads((folder / "figures.json").read_text()) == figures_of(model_folder, "one.txt")
+    assert json.loads(file.read_text()) == figures_of(model_folder, "one.txt")
+    (folder / "null.json").symlink_to("/dev/null")
     run(model_folder, "one.txt", "-o", "null.json")
     assert (folder / "null.json").is_char_device()
-    (folder / "a folder").mkdir()
-    output = run(model_folder, "one.txt", "-o", "a folder", "-F", fails=True).output
-    assert "a folder is a folder. Give another name" in " ".join(output.split())
 
 
-def test_output_stays_where_the_evaluation_fails(model_folder, folder):
-    (folder / "figures.json").write_text("before")
-    (folder / "broken.txt.gz").write_bytes(gzip.compress(b"the cat\n" * 500)[:-12])
-    result = run(model_folder, "one.txt", "broken.txt.gz", "-o", "figures.json", "-F", fails=True)
-    assert "broken.txt.gz" in result.output
-    assert (folder / "figures.json").read_text() == "before"
-
-
-def test_folder_glob_and_the_same_file_twice(model_folder, folder):
-    expected = figures_of(model_folder, *TEXTS)
-    assert figures_of(model_folder, "one.txt", "*o*.txt", "two.txt") == expected
+def test_inputs(model_folder, folder):
+    both, one = figures_of(model_folder, *TEXTS), figures_of(model_folder, "one.txt")
+    assert figures_of(model_folder, "one.txt", "*o*.txt", "two.txt") == both
+    shown = run(model_folder, "one.txt").stdout
+    assert "one.txt" in shown
+    assert "all" not in shown  # one file has no row of its own and one for all
+    assert "perplexity" not in shown.lower()  # the columns say it: forward, backward, mean
+    assert one["total"] == one["files"]["one.txt"]
+    # A file without a sentence is named and left out.
+    result = run(model_folder, "empty.txt", "one.txt", "--json")
+    assert json.loads(result.stdout) == one
+    assert "empty.txt" in result.stderr
+    assert "no sentences in empty.txt" in run(model_folder, "empty.txt", fails=True).output
     (folder / "empty.txt").unlink()
     found = figures_of(model_folder, folder)
+    assert found["total"] == both["total"]
     assert list(found["files"]) == [str(folder / name) for name in TEXTS]
-    assert found["total"] == expected["total"]
-
-
-def test_file_without_a_sentence_is_named_and_left_out(model_folder, folder):
-    result = run(model_folder, "empty.txt", "one.txt", "--json")
-    assert json.loads(result.stdout) == figures_of(model_folder, "one.txt")
-    assert "empty.txt" in result.stderr
-    result = run(model_folder, "empty.txt", fails=True)
-    assert "no sentences in empty.txt" in result.output
-
-
-def test_running_text(model_folder, folder):
     (folder / "running.txt").write_text("the cat sat. the cat can't.\n", "utf8")
-    found = figures_of(model_folder, "running.txt", "--format", "text", "--lang", "en")
-    assert found["total"]["n_tokens"] == 4 + 1 + 5 + 1
-    assert found["total"]["unknown"] == pytest.approx(2 / 9)  # ca, n't
+    total = figures_of(model_folder, "running.txt", "--format", "text", "--lang", "en")["total"]
+    assert total["n_tokens"] == 4 + 1 + 5 + 1
+    assert total["unknown"] == pytest.approx(2 / 9)  # ca, n't
 
 
 def test_hopeless_model_is_null(model_folder, folder, monkeypatch):

@@ -1,7 +1,6 @@
 """Blocks that are wrong do not pass."""
 
 import pytest
-from sybil.example import SybilFailure
 
 from helpers.page_blocks import run_page
 
@@ -18,62 +17,55 @@ def run(tmp_path, monkeypatch):
     return run
 
 
-PYTHON = "```python\nprint('one,', 2)\n```\n\n"
+def block(language, code, comment=""):
+    return f"{comment}\n```{language}\n{code}\n```\n\n"
 
 
-def test_output(run):
-    assert run(f"{PYTHON}```text\none, 2\n```\n") == []
-    run(f"{PYTHON}```text\none, ...\n```\n")
-    with pytest.raises(SybilFailure, match="printed:\none, 2"):
-        run(f"{PYTHON}```text\none, 3\n```\n")
+ONE = block("python", "print('one,', 2)")
+INFO = "python -m spacy elmo info"
+RIGHT = [
+    ONE + block("text", "one, 2"),
+    ONE + block("text", "one, ..."),
+    block("python", "one = 1") + block("python", "assert one == 1"),
+    block("bash", f"{INFO} nowhere", "<!-- status: 1 -->"),
+    block("bash", f"{INFO} \\\n    en_small", "<!-- with: info --json -->"),
+    block("bash", 'make demo\npip install ".[parquet]"'),
+    block("ini", '[components.elmo]\nprecision = "int8"'),
+    pytest.param(
+        block("bash", "echo one    # a comment") + block("text", "one"), marks=pytest.mark.processes
+    ),
+]
 
 
-def test_python(run):
-    run("```python\none = 1\n```\n\n```python\nassert one == 1\n```\n")
-    with pytest.raises(ZeroDivisionError):
-        run("```python\n1 / 0\n```\n")
+@pytest.mark.parametrize("text", RIGHT)
+def test_right_blocks(run, text):
+    assert run(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ONE + block("text", "one, 3"), "printed:\none, 2"),
+        (block("python", "1 / 0"), "division by zero"),
+        (block("bash", f"{INFO} nowhere"), "exit code 1"),
+        (block("bash", f"{INFO} en_small --nothing"), "exit code 2"),
+        (block("bash", f"{INFO} en_small", "<!-- with: pretrain -o x -->"), "belong to no command"),
+        (block("bash", "make supper"), "knows no supper"),
+        (block("bash", 'pip install ".[supper]"'), "no extra"),
+        (block("bash", "pip install spacy-elmo"), "neither in the checkout"),
+        (block("ini", '[components.elmo]\npresicion = "int8"'), "presicion"),
+        (block("ini", '[components.elmo.segmenter]\n@segmenters = "x.v9"'), r"x\.v9"),
+    ],
+)
+def test_wrong_blocks(run, text, message):
+    with pytest.raises(Exception, match=message):
+        run(text)
 
 
 def test_left_out(run):
-    left_out = run(
-        '<!-- skip: next "needs a cluster" -->\n```python\n1 / 0\n```\n\n```text\nno\n```\n'
-    )
-    assert left_out == ["page.md:1: needs a cluster"] or "needs a cluster" in left_out[0]
-    slow = '<!-- skip: next if(not slow, reason="takes a minute") -->\n```python\n1 / 0\n```\n'
-    assert "takes a minute" in run(slow)[0]
+    no = block("python", "1 / 0", '<!-- skip: next "needs a cluster" -->') + block("text", "no")
+    assert "needs a cluster" in run(no)[0]
+    comment = '<!-- skip: next if(not slow, reason="takes a minute") -->'
+    assert "takes a minute" in run(block("python", "1 / 0", comment))[0]
     with pytest.raises(ZeroDivisionError):
-        run(slow, slow=True)
-
-
-@pytest.mark.processes
-def test_commands(run):
-    info = "```bash\npython -m spacy elmo info nowhere\n```\n"
-    with pytest.raises(SybilFailure, match="exit code 1"):
-        run(info)
-    run(f"<!-- status: 1 -->\n{info}")
-    with pytest.raises(SybilFailure, match="exit code 2"):
-        run("```bash\npython -m spacy elmo info en_small --nothing\n```\n")
-    with pytest.raises(SybilFailure, match="belong to no command"):
-        run(
-            "<!-- with: pretrain --output x -->\n```bash\npython -m spacy elmo info en_small\n```\n"
-        )
-    run("<!-- with: info --json -->\n```bash\npython -m spacy elmo info \\\n    en_small\n```\n")
-    run("```bash\necho one    # a comment\n```\n\n```text\none\n```\n")
-
-
-def test_what_is_only_looked_up(run):
-    run('```bash\nmake demo\npip install ".[parquet]"\n```\n')
-    with pytest.raises(SybilFailure, match="knows no supper"):
-        run("```bash\nmake supper\n```\n")
-    with pytest.raises(SybilFailure, match="no extra"):
-        run('```bash\npip install ".[supper]"\n```\n')
-    with pytest.raises(SybilFailure, match="neither in the checkout"):
-        run("```bash\npip install spacy-elmo\n```\n")
-
-
-def test_config(run):
-    run('```ini\n[components.elmo]\nprecision = "int8"\n```\n')
-    with pytest.raises(ValueError, match="presicion"):
-        run('```ini\n[components.elmo]\npresicion = "int8"\n```\n')
-    with pytest.raises(Exception, match=r"windows\.v9"):
-        run('```ini\n[components.elmo.segmenter]\n@segmenters = "spacy-elmo.windows.v9"\n```\n')
+        run(block("python", "1 / 0", comment), slow=True)

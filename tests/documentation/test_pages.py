@@ -32,27 +32,20 @@ def folder(filled, tmp_path, monkeypatch):
     set_current_ops(ops)  # of which docs/faq.md takes others
 
 
-@pytest.mark.processes
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page(page, folder):
-    if page.name in PRETRAIN:
-        shutil.rmtree(folder / "pretraining")
-    run_page(page)
+ALL = [(page, False) for page in PAGES]
+SLOW_ONES = [(page, True) for page in PAGES if SLOW.search(page.read_text("utf8"))]
 
 
 @pytest.mark.processes
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if SLOW.search(page.read_text("utf8"))], ids=lambda p: p.name
+    ("page", "slow"),
+    [*ALL, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW_ONES)],
+    ids=lambda value: getattr(value, "name", "slow" if value else ""),
 )
-def test_slow_blocks(page, folder):
-    if page.name in PRETRAIN:
+def test_page(page, slow, folder):
+    if page.name in ("README.md", "pretraining.md"):  # They make the model before they use it.
         shutil.rmtree(folder / "pretraining")
-    run_page(page, slow=True)
-
-
-# These make the model themselves, before they use it.
-PRETRAIN = {"README.md", "pretraining.md"}
+    run_page(page, slow=slow)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -65,7 +58,7 @@ def test_no_block_is_forgotten(page):
         assert language in RUN | READ_BY_PEOPLE or language.startswith("{"), block[0]
         assert language != "text" or before in ("python", "bash"), block[0]
         before = language
-    for comment in re.findall(r"<!-- skip:.*?-->", text, re.DOTALL):
-        assert re.fullmatch(
-            r'<!-- skip: next ("[^"]{9,}"|if\(not slow, reason="[^"]{9,}"\)) -->', comment
-        ), comment
+    reason = r'"[^"]{9,}"'
+    good = re.compile(rf"<!-- skip: next ({reason}|if\(not slow, reason={reason}\)) -->")
+    comments = re.findall(r"<!-- skip:.*?-->", text, re.DOTALL)
+    assert [comment for comment in comments if not good.fullmatch(comment)] == []

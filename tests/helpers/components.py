@@ -1,5 +1,6 @@
 """Small components that listen, and their data, for the tests."""
 
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 WIDTH = 12
@@ -14,13 +15,9 @@ TEXTS = [
 
 def listener(upstream="*", grad_factor=1.0, width=WIDTH, **mix):
     """The config of a listener."""
-    return {
-        "@architectures": "spacy-elmo.ElmoListener.v1",
-        "width": width,
-        "upstream": upstream,
-        "grad_factor": grad_factor,
-        "mix": {"@architectures": "spacy-elmo.ScalarMix.v1", **mix},
-    }
+    settings = {"width": width, "upstream": upstream, "grad_factor": grad_factor}
+    mix = {"@architectures": "spacy-elmo.ScalarMix.v1", **mix}
+    return {"@architectures": "spacy-elmo.ElmoListener.v1", **settings, "mix": mix}
 
 
 def tagger(tok2vec):
@@ -28,93 +25,77 @@ def tagger(tok2vec):
 
 
 def ner(tok2vec):
-    return {
-        "model": {
-            "@architectures": "spacy.TransitionBasedParser.v2",
-            "state_type": "ner",
-            "extra_state_tokens": False,
-            "hidden_width": 16,
-            "maxout_pieces": 2,
-            "use_upper": True,
-            "tok2vec": tok2vec,
-        }
-    }
+    parser = {"@architectures": "spacy.TransitionBasedParser.v2", "tok2vec": tok2vec}
+    sizes = {"hidden_width": 16, "maxout_pieces": 2, "use_upper": True}
+    return {"model": {**parser, "state_type": "ner", "extra_state_tokens": False, **sizes}}
 
 
 def textcat(tok2vec):
-    return {
-        "model": {
-            "@architectures": "spacy.TextCatReduce.v1",
-            "exclusive_classes": True,
-            "use_reduce_first": False,
-            "use_reduce_last": False,
-            "use_reduce_max": False,
-            "use_reduce_mean": True,
-            "tok2vec": tok2vec,
-        }
-    }
+    reduce = {f"use_reduce_{name}": name == "mean" for name in ("first", "last", "max", "mean")}
+    architecture = {"@architectures": "spacy.TextCatReduce.v1", "exclusive_classes": True}
+    return {"model": {**architecture, **reduce, "tok2vec": tok2vec}}
 
 
 def embed(width=8):
-    return {
-        "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": width,
-        "attrs": ["NORM", "SHAPE"],
-        "rows": [50, 50],
-        "include_static_vectors": False,
-    }
+    features = {"attrs": ["NORM", "SHAPE"], "rows": [50, 50], "include_static_vectors": False}
+    return {"@architectures": "spacy.MultiHashEmbed.v2", "width": width, **features}
+
+
+def convolutions(width):
+    sizes = {"width": width, "depth": 1, "window_size": 1, "maxout_pieces": 2}
+    return {"@architectures": "spacy.MaxoutWindowEncoder.v2", **sizes}
 
 
 def concat_input(width=8):
     """`[x ; ELMo]` at the input."""
-    return {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": {
-            "@architectures": "spacy-elmo.ConcatEmbed.v1",
-            "width": width,
-            "embed": embed(),
-            "elmo": listener(),
-        },
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": width,
-            "depth": 1,
-            "window_size": 1,
-            "maxout_pieces": 2,
-        },
-    }
+    both = {"@architectures": "spacy-elmo.ConcatEmbed.v1", "embed": embed(), "elmo": listener()}
+    model = {"@architectures": "spacy.Tok2Vec.v2", "embed": {**both, "width": width}}
+    return {**model, "encode": convolutions(width)}
 
 
 def concat_both():
     """`[x ; ELMo]` at the input and `[h ; ELMo]` at the output: two listeners."""
-    return {
-        "@architectures": "spacy-elmo.OutputConcat.v1",
-        "tok2vec": concat_input(),
-        "elmo": listener(),
-    }
+    both = {"tok2vec": concat_input(), "elmo": listener()}
+    return {"@architectures": "spacy-elmo.OutputConcat.v1", **both}
 
 
 def listen_to_both():
     """Listeners to the pipes `elmo` and `elmo_news`, which is 10 wide, side by side."""
-    return {
-        "@architectures": "spacy-elmo.OutputConcat.v1",
-        "tok2vec": listener("elmo"),
-        "elmo": listener("elmo_news", width=10),
-    }
+    both = {"tok2vec": listener("elmo"), "elmo": listener("elmo_news", width=10)}
+    return {"@architectures": "spacy-elmo.OutputConcat.v1", **both}
 
 
 def examples(nlp):
     """Examples for a tagger, NER and textcat."""
     result = []
     for text, label, entities in TEXTS:
-        words = text.split()
-        doc = nlp.make_doc(text)
+        words, doc = text.split(), nlp.make_doc(text)
         assert [token.text for token in doc] == words
-        spans = [(doc[i].idx, doc[i].idx + len(doc[i]), kind) for i, kind in entities.items()]
         annotations = {
             "tags": ["X" if word[0].isupper() else "Y" for word in words],
-            "entities": spans,
-            "cats": {"NATURE": float(label == "NATURE"), "MONEY": float(label == "MONEY")},
+            "entities": [
+                (doc[i].idx, doc[i : i + 1].end_char, kind) for i, kind in entities.items()
+            ],
+            "cats": {name: float(label == name) for name in ("NATURE", "MONEY")},
         }
-        result.append(Example.from_dict(nlp.make_doc(text), annotations))
+        result.append(Example.from_dict(doc, annotations))
     return result
+
+
+def annotated(vocab):
+    """A Doc with every kind of annotation."""
+    doc = Doc(
+        vocab,
+        words=["Anna", "saw", "New", "York", "."],
+        spaces=[True, True, True, False, False],
+        tags=["NNP", "VBD", "NNP", "NNP", "."],
+        pos=["PROPN", "VERB", "PROPN", "PROPN", "PUNCT"],
+        lemmas=["Anna", "see", "New", "York", "."],
+        heads=[1, 1, 3, 1, 1],
+        deps=["nsubj", "ROOT", "compound", "obj", "punct"],
+        morphs=["Number=Sing", "", "", "", ""],
+    )
+    doc.ents = [Span(doc, 0, 1, "PER"), Span(doc, 2, 4, "LOC", kb_id="Q60")]
+    doc.spans["sc"] = [Span(doc, 1, 4, "SEEN", span_id="one")]
+    doc.cats = {"TRAVEL": 1.0, "HOME": 0.0}
+    return doc

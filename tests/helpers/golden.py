@@ -11,6 +11,7 @@ BILM_TF = FIXTURES / "bilm_tf"
 BILM_TF_MODELS = ("skip", "plain")
 MANYLANGS = FIXTURES / "manylangs"
 SAVED = FIXTURES / "saved"
+WORDNET = FIXTURES / "wordnet"
 
 
 def read_batches() -> list[list[list[str]]]:

@@ -21,47 +21,24 @@ from helpers import reference
 
 ALLENNLP = Path(__file__).resolve().parents[2] / ".." / "shared" / "fixtures" / "allennlp"
 
-OPTIONS: dict[str, Any] = {
-    "lstm": {
-        "dim": 12,
-        "projection_dim": 5,
-        "n_layers": 2,
-        "cell_clip": 3.0,
-        "proj_clip": 3.0,
-        "use_skip_connections": True,
-    },
-    "char_cnn": {
-        "activation": "relu",
-        "embedding": {"dim": 4},
-        "filters": [[1, 4], [2, 6], [3, 8]],
-        "n_highway": 1,
-        "n_characters": 262,
-        "max_characters_per_token": 16,
-    },
-}
+CLIPS = {"cell_clip": 3.0, "proj_clip": 3.0}
+SIZES = {"dim": 12, "projection_dim": 5, "n_layers": 2, "use_skip_connections": True}
+CHARACTERS = {"embedding": {"dim": 4}, "n_characters": 262, "max_characters_per_token": 16}
+CNN = {"activation": "relu", "filters": [[1, 4], [2, 6], [3, 8]], "n_highway": 1}
+OPTIONS: dict[str, Any] = {"lstm": {**SIZES, **CLIPS}, "char_cnn": {**CNN, **CHARACTERS}}
 # Sizes of a BiLMConfig, all other than the defaults.
-CHANGED: dict[str, Any] = {
-    "lstm_dim": 7,
-    "projection_dim": 6,
-    "n_layers": 3,
-    "cell_clip": 2.5,
-    "proj_clip": None,
-    "use_skip_connections": False,
-    "char_embed_dim": 9,
-    "filters": ((2, 5), (4, 3)),
-    "n_highway": 0,
-    "activation": "tanh",
-    "max_characters_per_token": 11,
-}
+CHANGED: dict[str, Any] = (
+    {"lstm_dim": 7, "projection_dim": 6, "n_layers": 3, "use_skip_connections": False}
+    | {"cell_clip": 2.5, "proj_clip": None, "activation": "tanh", "n_highway": 0}
+    | {"char_embed_dim": 9, "filters": ((2, 5), (4, 3)), "max_characters_per_token": 11}
+)
 # Sizes of a model that reads words only.
 WORDS_ONLY: dict[str, Any] = {
     "char_embed_dim": 0,
     "filters": (),
     "n_highway": 0,
     "n_characters": 0,
-    "n_words": 9,
-    "word_embed_dim": 128,
-}
+} | {"n_words": 9, "word_embed_dim": 128}
 TINY_OPTIONS = {
     "lstm": {**OPTIONS["lstm"], "projection_dim": 6},
     "char_cnn": {**OPTIONS["char_cnn"], "max_characters_per_token": 20},
@@ -204,27 +181,13 @@ def check_refused(read: Callable[[], Any], *parts: Any) -> str:
 
 def pretraining_config(train: str = "train.txt", dev: str = "dev.txt", **training: Any) -> Any:
     """Settings of a pretraining run that takes seconds, as a config's dict."""
-    settings = {
-        "batch_size": 4,
-        "unroll_steps": 8,
-        "n_negatives": 16,
-        "dropout": 0.0,
-        "precision": "float32",
-        "learn_rate": 0.01,
-        "warmup_steps": 5,
-        "max_epochs": 0,
-        "max_steps": 3,
-        "eval_streams": 2,
-    }
+    settings = {"batch_size": 4, "unroll_steps": 8, "n_negatives": 16, "dropout": 0.0}
+    settings |= {"precision": "float32", "learn_rate": 0.01, "warmup_steps": 5}
+    settings |= {"max_epochs": 0, "max_steps": 3, "eval_streams": 2}
+    sizes = {"lstm_dim": 16, "projection_dim": 8, "char_embed_dim": 4}
     return {
         "nlp": {"lang": "en"},
-        "model": {
-            "lstm_dim": 16,
-            "projection_dim": 8,
-            "char_embed_dim": 4,
-            "filters": [[1, 4], [2, 8], [3, 8]],
-            "max_characters_per_token": 12,
-        },
+        "model": {**sizes, "filters": [[1, 4], [2, 8], [3, 8]], "max_characters_per_token": 12},
         "corpus": {"train": train, "dev": dev},
         "vocabulary": {"min_count": 1},
         "training": {**settings, **training},

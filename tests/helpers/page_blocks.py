@@ -94,16 +94,14 @@ def run_bash(example: Example) -> Optional[str]:
     options = example.namespace[OPTIONS]
     example.namespace[OPTIONS] = {}
     lines = re.sub(r"\\\n\s*", "", example.parsed).splitlines()
-    commands = [shlex.split(line, comments=True) for line in lines]
+    commands = [(line, shlex.split(line, comments=True)) for line in lines]
+    commands = [(line, command) for line, command in commands if command]
     expected = options.pop("status", 0)
     printed = []
-    for number, (command, line) in enumerate(zip(commands, lines)):
-        if not command:
-            continue
+    for line, command in commands:
         status, output = _run(command, line, options)
         printed.append(output)
-        last = not any(commands[number + 1 :])
-        if status != (expected if last else 0):
+        if status != (expected if command is commands[-1][1] else 0):
             return f"{line}\nended with exit code {status}:\n{output}"
     example.namespace[OUTPUT] = "".join(printed)
     return f"the options {options} belong to no command" if options else None

@@ -5,10 +5,9 @@ from itertools import product
 from pathlib import Path
 
 import spacy
-from spacy.cli._util import app
 from spacy.tokens import DocBin, Span
-from typer.testing import CliRunner
 
+from helpers.commands import run_elmo
 from helpers.page_blocks import ROOT
 
 WHO = ("Maria", "The bank", "My friend", "A dog", "The old river")
@@ -38,18 +37,13 @@ def make_workplace(folder: Path) -> None:
 
 def pretrain(folder: Path) -> None:
     """Make `pretraining/model-best` from the text of the folder, with a softmax of its words."""
-    paths = ["--corpus", str(folder / "my_text"), "--dev", str(folder / "dev.txt")]
+    paths = ["--corpus", folder / "my_text", "--dev", folder / "dev.txt"]
     config = folder / "pretrain.cfg"
     options = ["--format", "text", "--lang", "en", "--budget", "2 cores, 60 minutes"]
-    _run("init-pretraining", str(config), *paths, *options)
+    run_elmo("init-pretraining", config, *paths, *options)
     limits = ["--training.max_steps", "4", "--training.eval_frequency", "4"]
-    _run("pretrain", str(config), "--output", str(folder / "pretraining"), *limits)
+    run_elmo("pretrain", config, "--output", folder / "pretraining", *limits)
     config.unlink()
-
-
-def _run(*words: str) -> None:
-    result = CliRunner().invoke(app, ["elmo", *words])
-    assert result.exit_code == 0, result.output
 
 
 def _write_docs(texts: list[str], path: Path) -> None:

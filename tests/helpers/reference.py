@@ -160,43 +160,66 @@ def token_vector(
     table = np.vstack([np.zeros((1, cnn["embedding"]["dim"])), data["char_embed"]])
     characters = table[character_ids(token, cnn["max_characters_per_token"])]
     parts = []
-    for i, (width, _) in enumerate(cnn["filters"]):
-        weight, bias = data[f"CNN/W_cnn_{i}"][0], data[f"CNN/b_cnn_{i}"]  # (width, dc, n), (n,)
-        positions = []
-        for start in range(len(characters) - width + 1):
-            value = bias
-            for offset in range(width):
-                value = value + characters[start + offset] @ weight[offset]
-            positions.append(value)
-        parts.append(activation(np.max(positions, axis=0)))
+    for i in range(len(cnn["filters"])):
+        found = convolve(characters, data[f"CNN/W_cnn_{i}"][0], data[f"CNN/b_cnn_{i}"])
+        parts.append(activation(found))
     x = np.concatenate(parts)
-    for k in range(options["char_cnn"].get("n_highway", 0)):
+    for k in range(cnn.get("n_highway", 0)):
         name = f"CNN_high_{k}"  # "carry" is misnamed: it gates the transformed branch
-        gate = _sigmoid(x @ data[f"{name}/W_carry"] + data[f"{name}/b_carry"])
-        branch = _relu(x @ data[f"{name}/W_transform"] + data[f"{name}/b_transform"])
-        x = gate * branch + (1.0 - gate) * x
+        gate = x @ data[f"{name}/W_carry"] + data[f"{name}/b_carry"]
+        x = highway(x, gate, x @ data[f"{name}/W_transform"] + data[f"{name}/b_transform"])
     if len(x) != options["lstm"]["projection_dim"]:
         x = x @ data["CNN_proj/W_proj"] + data["CNN_proj/b_proj"]
     return x
 
 
-def _run_layer(
-    options: Options, datasets: Datasets, name: str, inputs: list[Array], cell: Cell
+def convolve(characters: Array, weight: Array, bias: Array) -> Array:
+    """The largest value of each filter, over all positions. *Shapes:* of the weight
+    (width, dc, n), of the bias (n,)"""
+    width = len(weight)
+    starts = range(len(characters) - width + 1)
+    positions = [sum(characters[s + i] @ weight[i] for i in range(width)) for s in starts]
+    return np.max(positions, axis=0) + bias
+
+
+def highway(x: Array, gate: Array, branch: Array) -> Array:
+    """The gate and the branch before their activations."""
+    gate = _sigmoid(gate)
+    return gate * _relu(branch) + (1.0 - gate) * x
+
+
+def run_lstm(
+    weight: Array,
+    bias: Array,
+    projection: Array | None,
+    clips: tuple[float | None, float | None],
+    inputs: list[Array],
+    cell: Cell,
 ) -> tuple[list[Array], Cell]:
-    """One LSTM layer in reading order: gates i, j, f, o, forget bias + 1, clips at every step."""
-    lstm = options["lstm"]
-    weight, bias = _exact(datasets[f"{name}/W_0"]), _exact(datasets[f"{name}/B"])
+    """An LSTM in reading order: gates i, j, f, o, clips of cell and projection at every step."""
     outputs = []
     c, h = cell
     for x in inputs:
         i, j, f, o = np.split(np.concatenate([x, h]) @ weight + bias, 4)
-        c = _sigmoid(f + 1.0) * c + _sigmoid(i) * np.tanh(j)
-        c = _clip(c, lstm.get("cell_clip"))
+        c = _clip(_sigmoid(f) * c + _sigmoid(i) * np.tanh(j), clips[0])
         h = _sigmoid(o) * np.tanh(c)
-        if lstm["projection_dim"] < lstm["dim"]:
-            h = _clip(h @ _exact(datasets[f"{name}/W_P_0"]), lstm.get("proj_clip"))
+        if projection is not None:
+            h = _clip(h @ projection, clips[1])
         outputs.append(h)
     return outputs, (c, h)
+
+
+def _run_layer(
+    options: Options, datasets: Datasets, name: str, inputs: list[Array], cell: Cell
+) -> tuple[list[Array], Cell]:
+    """One layer, with a forget bias of 1."""
+    lstm = options["lstm"]
+    weight, bias = _exact(datasets[f"{name}/W_0"]), np.copy(_exact(datasets[f"{name}/B"]))
+    bias[2 * lstm["dim"] : 3 * lstm["dim"]] += 1.0
+    has_projection = lstm["projection_dim"] < lstm["dim"]
+    projection = _exact(datasets[f"{name}/W_P_0"]) if has_projection else None
+    clips = lstm.get("cell_clip"), lstm.get("proj_clip")
+    return run_lstm(weight, bias, projection, clips, inputs, cell)
 
 
 def layers(

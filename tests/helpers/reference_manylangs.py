@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from helpers.reference import _sigmoid
+from helpers.reference import convolve, highway, run_lstm
 
 Array = NDArray[np.float64]
 Sizes = dict[str, Any]
@@ -124,49 +124,36 @@ def token_vector(sizes: Sizes, embedder: Tensors, token: str) -> Array:
     if tokens["char_dim"]:
         characters = data["char_emb_layer.embedding.weight"][character_ids(token, most)]
         pooled = []
-        for i, (size, _) in enumerate(tokens["filters"]):
-            weight, bias = data[f"convolutions.{i}.weight"], data[f"convolutions.{i}.bias"]
-            positions = []
-            for start in range(most - size + 1):
-                value = bias
-                for offset in range(size):
-                    value = value + weight[:, :, offset] @ characters[start + offset]
-                positions.append(value)
-            pooled.append(np.max(positions, axis=0))
+        for i in range(len(tokens["filters"])):
+            weight = data[f"convolutions.{i}.weight"].transpose(2, 1, 0)
+            pooled.append(convolve(characters, weight, data[f"convolutions.{i}.bias"]))
         x = np.concatenate(pooled)
         x = np.tanh(x) if tokens["activation"] == "tanh" else np.maximum(x, 0.0)
         for k in range(tokens["n_highway"]):
             name = f"highways._layers.{k}"
             first, second = np.split(data[f"{name}.weight"] @ x + data[f"{name}.bias"], 2)
-            gate = _sigmoid(second)
-            x = gate * x + (1.0 - gate) * np.maximum(first, 0.0)
+            x = highway(x, -second, first)  # the gate of what is carried
         parts.append(x)
     return data["projection.weight"] @ np.concatenate(parts) + data["projection.bias"]
 
 
-def _clip(x: Array, limit: float | None) -> Array:
-    return np.clip(x, -limit, limit) if limit else x
-
-
 def _run_layer(sizes: Sizes, stacks: Tensors, name: str, inputs: list[Array]) -> list[Array]:
-    """One LSTM layer from a zero state: gates i, f, j, o, clips at every step."""
+    """One LSTM layer from a zero state: gates i, f, j, o; a clip of 0 is none."""
     encoder = sizes["encoder"]
     part = {
         key.removeprefix(f"{name}."): values.astype(np.float64)
         for key, values in stacks.items()
         if key.startswith(f"{name}.")
     }
-    c, h = np.zeros(encoder["dim"]), np.zeros(encoder["projection_dim"])
-    outputs = []
-    for x in inputs:
-        gates = part["input_linearity.weight"] @ x + part["state_linearity.weight"] @ h
-        i, f, j, o = np.split(gates + part["state_linearity.bias"], 4)
-        c = _clip(_sigmoid(f) * c + _sigmoid(i) * np.tanh(j), encoder["cell_clip"])
-        h = _sigmoid(o) * np.tanh(c)
-        if "state_projection.weight" in part:
-            h = _clip(part["state_projection.weight"] @ h, encoder["proj_clip"])
-        outputs.append(h)
-    return outputs
+    weight = np.hstack([part["input_linearity.weight"], part["state_linearity.weight"]]).T
+    order = [0, 2, 1, 3]
+    weight = np.hstack([np.split(weight, 4, axis=1)[i] for i in order])
+    bias = np.hstack([np.split(part["state_linearity.bias"], 4)[i] for i in order])
+    projection = part.get("state_projection.weight")
+    projection = None if projection is None else projection.T
+    clips = encoder["cell_clip"] or None, encoder["proj_clip"] or None
+    zero = np.zeros(encoder["dim"]), np.zeros(encoder["projection_dim"])
+    return run_lstm(weight, bias, projection, clips, inputs, zero)[0]
 
 
 def layers(

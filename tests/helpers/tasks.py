@@ -20,17 +20,11 @@ from spacy_elmo.tasks.srl.frames import read_frames
 from spacy_elmo.tasks.texts import QUESTION, copy_pair, make_pair
 from spacy_elmo.tasks.texts.corpus import make_question
 
-from helpers.components import embed
+from helpers.components import convolutions, embed
 
 LSTM = {"@architectures": "spacy-elmo.HighwayLSTM.v1", "width": 16, "depth": 1, "dropout": 0.0}
 RNN = {"@architectures": "spacy-elmo.BiRNN.v1", "width": 16}
-CNN = {
-    "@architectures": "spacy.MaxoutWindowEncoder.v2",
-    "width": 16,
-    "depth": 1,
-    "window_size": 1,
-    "maxout_pieces": 2,
-}
+CNN = convolutions(16)
 
 
 def without_elmo(encode):
@@ -201,16 +195,9 @@ SRL = Task(
 
 
 def coref(tok2vec, singletons=True, **settings):
-    model = {
-        "@architectures": "spacy-elmo.Coref.v1",
-        "tok2vec": tok2vec,
-        "encoder_width": 16,
-        "hidden_width": 16,
-        "dropout": 0.0,
-        "input_dropout": 0.0,
-        "max_span_width": 3,
-        "spans_per_word": 0.6,
-    }
+    sizes = {"encoder_width": 16, "hidden_width": 16, "max_span_width": 3, "spans_per_word": 0.6}
+    model = {"@architectures": "spacy-elmo.Coref.v1", "tok2vec": tok2vec, **sizes}
+    model |= {"dropout": 0.0, "input_dropout": 0.0}
     return {"model": model, "singletons": singletons, **settings}
 
 

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 import spacy
 
+from helpers.components import TEXTS, ner
+from helpers.trained import trained
+
 HIDE = """
 import sys
 
@@ -69,21 +72,29 @@ def test_vectors(without_torch):
     np.testing.assert_allclose(tensor, layers[-1], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("info", "en_small"),
-        ("perplexity", "en_small", "text.txt"),
-        ("substitutes", "en_small", "--sentence", "The bank lends .", "--token", "bank"),
-        ("neighbors", "en_small", "text.txt", "--sentence", "The bank lends .", "--token", "bank"),
-        ("senses", "en_small", "text.txt", "--word", "bank", "--output", "senses.html"),
-        ("convert", "en_small", "weights.hdf5", "--allow-loss"),
-        ("embed", "en_small", "text.txt", "vectors.npz"),
-    ],
-    ids=lambda command: command[0],
-)
-def test_commands(without_torch, command):
-    without_torch("-m", "spacy", "elmo", *command)
+ASKED = ("--sentence", "The bank lends .", "--token", "bank")
+COMMANDS = [
+    ("info", "en_small"),
+    ("perplexity", "en_small", "text.txt"),
+    ("substitutes", "en_small", *ASKED),
+    ("neighbors", "en_small", "text.txt", *ASKED),
+    ("senses", "en_small", "text.txt", "--word", "bank", "--output", "senses.html"),
+    ("convert", "en_small", "weights.hdf5", "--allow-loss"),
+    ("embed", "en_small", "text.txt", "vectors.npz"),
+]
+RUN = """
+import json, sys
+from spacy.cli._util import app
+from typer.testing import CliRunner
+import spacy_elmo.cli
+for command in json.loads(sys.argv[1]):
+    result = CliRunner().invoke(app, ["elmo", *command])
+    assert result.exit_code == 0, (command, result.output, result.exception)
+"""
+
+
+def test_commands(without_torch):
+    without_torch("-c", RUN, json.dumps(COMMANDS))
 
 
 USE = """
@@ -96,26 +107,14 @@ print(json.dumps([[(ent.text, ent.label_) for ent in doc.ents] for doc in docs])
 
 def test_a_pipeline_that_was_trained_with_torch(without_torch, tmp_path):
     pytest.importorskip("torch")
-    from spacy.training import Example
-
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
-    model = {"@architectures": "spacy.TransitionBasedParser.v2", "tok2vec": listener}
-    model |= {"state_type": "ner", "extra_state_tokens": False, "hidden_width": 16}
-    model |= {"maxout_pieces": 2, "use_upper": True}
-    nlp.add_pipe("ner", config={"model": model})
-    texts = ["Anna lives in Rome .", "Rome is large .", "Anna works ."]
-    places = [[(0, 4, "PER"), (14, 18, "LOC")], [(0, 4, "LOC")], [(0, 4, "PER")]]
-    examples = [
-        Example.from_dict(nlp.make_doc(text), {"entities": found})
-        for text, found in zip(texts, places)
-    ]
-    optimizer = nlp.initialize(lambda: examples)
-    optimizer.learn_rate = 0.01
+    batch, sgd = trained(nlp, ner=ner({"@architectures": "spacy-elmo.ElmoListener.v1"}))
+    sgd.learn_rate = 0.01
     for _ in range(40):
-        nlp.update(examples, sgd=optimizer)
+        nlp.update(batch, sgd=sgd)
     nlp.to_disk(tmp_path / "trained")
+    texts = [text for text, *_ in TEXTS]
     (tmp_path / "texts.json").write_text(json.dumps(texts))
     expected = [[[ent.text, ent.label_] for ent in doc.ents] for doc in nlp.pipe(texts)]
     assert sum(map(len, expected)) >= 3
