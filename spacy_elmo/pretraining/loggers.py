@@ -9,6 +9,8 @@ import catalogue
 from spacy import registry
 from spacy.language import Language
 
+from ..text.reading import blank_pipeline
+
 if TYPE_CHECKING:
     from .config import PretrainingConfig
 
@@ -61,9 +63,7 @@ def logged_pipeline(config: "PretrainingConfig") -> Language:
     config (PretrainingConfig): The settings of the run.
     RETURNS (Language): The pipeline.
     """
-    import spacy
-
-    nlp = spacy.blank(config.lang)
+    nlp = blank_pipeline(config.lang)
     sizes = {"@architectures": "spacy-elmo.BiLM.v1", **config.bilm.to_dict()}
     nlp.add_pipe("elmo", config={"model": sizes, "weights": None, "frozen": False})
     shown, sections = nlp.config, config.model_dump(exclude={"bilm"})

@@ -19,7 +19,7 @@ from ..files.unfinished import delete
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text, read_corpus
 from ..text.prepare import is_foreign_corpus, is_prepared, manifest_of, open_corpus, prepare
-from ..text.reading import Inputs, find_files, read_sentences
+from ..text.reading import Inputs, blank_pipeline, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
@@ -65,6 +65,7 @@ def pretrain(
             resume, overwrite = True, False
         with processes.together(), ExitStack() as alone:
             if processes.is_first:
+                blank_pipeline(config.lang)  # Check the language before anything is deleted.
                 output.mkdir(parents=True, exist_ok=True)
                 (output / "checkpoints").mkdir(exist_ok=True)
                 # Two runs in one folder would destroy each other.

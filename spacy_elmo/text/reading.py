@@ -241,12 +241,21 @@ def _check_lang(lang: Optional[str]) -> str:
     return lang
 
 
-def _splitter(lang: Optional[str]) -> "Language":
-    lang = _check_lang(lang)
+def blank_pipeline(lang: str) -> "Language":
+    """Make an empty pipeline for a language.
+
+    lang (str): spaCy's code of the language.
+    RETURNS (Language): The pipeline.
+    RAISES (ValueError): spaCy does not have the language, or the language needs a package.
+    """
     import spacy  # Import here: spaCy is slow to import, and most text does not need it.
 
     with named_errors(f"spaCy has no tokenizer for {shortened(lang)}. Set `lang`", ImportError):
-        nlp = spacy.blank(lang)
+        return spacy.blank(lang)
+
+
+def _splitter(lang: Optional[str]) -> "Language":
+    nlp = blank_pipeline(_check_lang(lang))
     nlp.add_pipe("sentencizer")
     nlp.max_length = sys.maxsize  # The limit protects parsers, which do not run here.
     return nlp
