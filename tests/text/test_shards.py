@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.language_model.windows import Streams
 from spacy_elmo.text import shards as shards_module
-from spacy_elmo.text.corpus import Corpus, read_corpus
 from spacy_elmo.text.shards import Shards, ShardWriter, TypeTable, read_array, spell
 
 STRINGS = ["<S>", "</S>", "a", "", "naïve", "日本 😀", "\n", "\0", "\ud800", "\udc00x", "b\r\n"]
@@ -39,20 +37,6 @@ def test_half_an_array_has_no_name(tmp_path):
     with pytest.raises(ValueError, match="abc"), writer:
         writer.append(np.array(["abc"]))
     assert not list(tmp_path.iterdir())
-
-
-def test_windows_over_shards():
-    rng = np.random.default_rng(0)
-    sentences = [["w"] * n + ["</S>", "<S>"] for n in rng.integers(9, size=40)]
-    whole = read_corpus(sentences)
-    pieces = Shards(np.split(whole.tokens, [50, 100, 150]))
-    corpus = Corpus(whole.types, pieces, whole.starts, whole.documents)
-    positions = rng.integers(len(whole.tokens), size=300)
-    one, other = (Streams(text).window(positions, [300]) for text in (whole, corpus))
-    np.testing.assert_array_equal(one.inputs, other.inputs)
-    np.testing.assert_array_equal(one.targets, other.targets)
-    np.testing.assert_array_equal(whole.counts(), corpus.counts())
-    assert whole.n_words == corpus.n_words
 
 
 def test_strings_of_any_kind(monkeypatch):
