@@ -23,13 +23,14 @@ MOST_GROWTH = 1.2
 
 def write(path, n_bytes):
     """Sentences with words that come often, and with new ones all the time."""
-    rng = np.random.default_rng(0)
+    rng, size = np.random.default_rng(0), 0
     with path.open("w", encoding="utf8") as file:
-        while file.tell() < n_bytes:
+        while size < n_bytes:
             numbers = np.minimum(rng.zipf(1.2, 100_000), 10**12)
             for sentence in np.split(numbers, np.sort(rng.choice(100_000, 5_000, replace=False))):
                 words = [f"w{number}" for number in sentence]
                 line, rest = " ".join(words), 8 * "\t_"
+                size += len(line) + 1
                 if path.suffix == ".jsonl":
                     line = json.dumps({"text": line})
                 elif path.suffix == ".conllu":
