@@ -8,9 +8,10 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 
 import spacy_elmo.export.plan as planning
+import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export.sharding import embed_corpus
-from spacy_elmo.weights import read_weights
 
+from helpers.prepared import random_text
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT
 
 
@@ -42,19 +43,42 @@ def inputs(folder):
 
 
 @pytest.fixture
-def bilm(tiny_weights):
-    """The model, fresh."""
-    return read_weights(tiny_weights)
-
-
-@pytest.fixture
 def embed(folder, tiny_weights, monkeypatch):
     """Embeds `text.txt` to `out.npz`, a shard a line."""
     monkeypatch.setattr(planning, "SHARD_SIZE", 1)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
 
-    def run(inputs="text.txt", **settings):
+    def run(inputs="text.txt", model=tiny_weights, **settings):
         settings = {"batch_tokens": 1, **settings}
-        return embed_corpus(str(tiny_weights), inputs, folder / "out.npz", **settings)
+        return embed_corpus(str(model), inputs, folder / "out.npz", **settings)
+
+    return run
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Lists the entries of each shard that is made; `stop_at` is the one that is not."""
+    write, found = sharding.write_embedded, []
+
+    def count(path, entries):
+        if len(found) == count.stop_at:
+            raise InterruptedError
+        found.append(list(entries))
+        write(path, found[-1])
+
+    count.stop_at, count.found = None, found
+    monkeypatch.setattr(sharding, "write_embedded", count)
+    return count
+
+
+@pytest.fixture
+def shard(folder, tiny_weights):
+    """Makes shards of `text.txt`, 150 lines, some of them empty."""
+    (folder / "text.txt").write_text(random_text(150), "utf8")
+
+    def run(inputs="text.txt", output="out", **settings):
+        settings = {"shards": 7, "batch_tokens": 100, **settings}
+        place = output if "://" in output else folder / output
+        return embed_corpus(str(tiny_weights), inputs, place, **settings)
 
     return run

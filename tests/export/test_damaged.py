@@ -4,34 +4,27 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
-import fsspec
 import pytest
 
 from spacy_elmo.export.partial_output import PartialOutput
 from spacy_elmo.export.sharding import embed_corpus
 
-from helpers.prepared import content, random_text
+from helpers.prepared import content
 from helpers.written_vectors import SENTENCES
-
-NEST = '{"a": ' * 100_000
 
 
 @pytest.fixture
 def unfinished(embed, monkeypatch):
-    """The shards of a run before it joins them, and what it wrote in the end."""
-    clear = PartialOutput.clear_whole
-
-    def keep(part):
-        shutil.copytree(part.folder, "kept")
-        return clear(part)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(PartialOutput, "clear_whole", keep)
-        embed()
-    shutil.move("kept", "out.npz.part")
+    """The shards of a run that was stopped before it joined them, and what it writes in the end."""
+    embed()
     written = Path("out.npz").read_bytes()
     Path("out.npz").unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(PartialOutput, "clear_whole", Mock(side_effect=InterruptedError))
+        with pytest.raises(InterruptedError):
+            embed()
     return sorted(Path("out.npz.part/shards").glob("part-*")), written
 
 
@@ -84,29 +77,11 @@ def test_a_shard_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
     assert not Path("out.npz").exists()
 
 
-# How the manifest of a run is edited, and what the error says.
-EDITS = [
-    (lambda text: "", "not JSON"),
-    (lambda text: "[]", "dictionary, got"),
-    (lambda text: NEST, "nested too deeply"),
-    (lambda text: text.replace("npz", "hdf5"), "the checksum is wrong"),
-    (lambda text: text.replace('"first_line": 2', '"first_line": 3'), "the checksum is wrong"),
-    (lambda text: text.replace('"start": 0', '"start": false'), '"start".* should be a valid int'),
-    (lambda text: text.replace('"checksum"', '"other"'), '"checksum" is missing'),
-    (lambda text: json.dumps({"settings": json.loads(text)["settings"]}), "version 1"),
-]
-
-
-@pytest.mark.parametrize(("edit", "message"), EDITS, ids=[message for _, message in EDITS])
-def test_an_edited_manifest_of_a_run(embed, unfinished, edit, message):
+def test_an_edited_manifest_of_a_run(embed, unfinished):
     manifest = Path("out.npz.part/shards/_manifest.json")
-    edited = edit(manifest.read_text("utf8"))
-    assert edited != manifest.read_text("utf8")
-    manifest.write_text(edited, "utf8")
-    with pytest.raises(ValueError, match=message) as error:
+    manifest.write_text(manifest.read_text("utf8").replace("npz", "hdf5"), "utf8")
+    with pytest.raises(ValueError, match="_manifest.json cannot be used: the checksum is wrong"):
         embed(resume=True)
-    assert "_manifest.json cannot be used" in str(error.value)
-    assert "\n" not in str(error.value) and len(str(error.value)) < 300
     assert embed(force=True).entries == len(SENTENCES)
 
 
@@ -123,62 +98,44 @@ def test_settings_of_an_output_that_was_edited(embed):
             embed(resume=True)
 
 
-@pytest.fixture
-def shard(folder, tiny_weights):
-    """Makes five shards of `text.txt`, 100 lines."""
-    (folder / "text.txt").write_text(random_text(100), "utf8")
-
-    def run(output="out", **settings):
-        settings = {"shards": 5, "batch_tokens": 100, **settings}
-        place = output if "://" in output else folder / output
-        return embed_corpus(str(tiny_weights), "text.txt", place, **settings)
-
-    return run
-
-
-def without_a_shard(plan):
-    del plan["shards"][2]
-
-
 def with_shards(**values):
-    def change(plan):
-        plan["shards"][1][0].update(values)
-
-    return change
+    return lambda plan: plan["shards"][1][0].update(values)
 
 
 def without_key(name):
     return lambda plan: plan["shards"][1][0].pop(name)
 
 
+# How a plan is edited, and what the error says.
 CHANGES = [
-    (without_a_shard, "the checksum is wrong"),
+    (lambda plan: plan["shards"].pop(2), "the checksum is wrong"),
     (with_shards(entries=7), "the checksum is wrong"),
     (with_shards(input=3), "the checksum is wrong"),
     (with_shards(entries=-1), r'"shards"\[1\]\[0\]\["entries"\] should be greater than'),
-    (with_shards(entries="7"), r'"shards"\[1\]\[0\]\["entries"\] should be a valid integer'),
-    (with_shards(start=None), r'"shards"\[1\]\[0\]\["start"\] should be a valid integer'),
+    (with_shards(start=False), r'"shards"\[1\]\[0\]\["start"\] should be a valid integer'),
     (with_shards(row_groups=[1]), r'"shards"\[1\]\[0\]\["row_groups"\]'),
     (without_key("stop"), r'"shards"\[1\]\[0\]\["stop"\] is missing'),
-    (without_key("sha256"), r'"shards"\[1\]\[0\]\["sha256"\] is missing'),
     (lambda plan: plan.update(shards=[3]), r'"shards"\[0\] should be a valid list'),
     (lambda plan: plan.update(settings=[]), '"settings" should be a valid dictionary'),
     (lambda plan: plan.update(inputs=[{"name": 3, "size": 1}]), r'"inputs"\[0\]\["name"\]'),
     (lambda plan: plan.update(format_version="2"), '"format_version" should be a valid integer'),
     (lambda plan: plan.pop("checksum"), '"checksum" is missing'),
-    (
-        lambda plan: plan.update(format_version=1),
-        "it has version 1, but this package reads version 2",
-    ),
+    (lambda plan: plan.pop("format_version"), "has version 1, but this package reads version 2"),
 ]
+TEXTS = {
+    "": "not JSON",
+    "\ufeff{}": "version 1",
+    "null": "dictionary, got",
+    "[]": "dictionary, got",
+}
+TEXTS |= {text * 100_000: "nested too deeply" for text in ('{"a": ', "[")}
 
 
 def test_an_edited_plan(shard):
-    shard(worker="1/5")
+    shard(worker="1/7")
     path = Path("out/_manifest.json")
     good = path.read_text("utf8")
-    texts = (NEST, "[" * 100_000, "\ufeff{}", "null", "{")
-    broken = [(text, "Choose another output") for text in texts]
+    broken = list(TEXTS.items())
     for change, message in CHANGES:
         plan = json.loads(good)
         change(plan)
@@ -186,7 +143,7 @@ def test_an_edited_plan(shard):
     for text, message in broken:
         path.write_text(text, "utf8")
         before = content(Path("out"))
-        with pytest.raises(ValueError, match=message) as error:
+        with pytest.raises(ValueError, match=f"{message}.*Choose another output") as error:
             shard()
         assert str(error.value).count("_manifest.json cannot be used: ") == 1
         assert "\n" not in str(error.value) and len(str(error.value)) < 300
@@ -211,10 +168,10 @@ def test_a_damaged_shard(shard, format):
     (path,) = Path("out").glob("part-00002-*")
     flip(path / "00000000.spacy" if format == "spacy" else path, 300)
     damaged = content(Path("out"))
-    with pytest.raises(ValueError, match=r"1 of 5 .*\npart-00002.*checksum is wrong.*Delete this"):
+    with pytest.raises(ValueError, match=r"1 of 7 .*\npart-00002.*checksum is wrong.*Delete this"):
         shard(format=format)
     assert content(Path("out")) == damaged
-    shard(format=format, worker="2/5")  # another's share
+    shard(format=format, worker="2/7")  # another's share
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     shard(format=format)
     assert content(Path("out")) == expected
@@ -222,32 +179,19 @@ def test_a_damaged_shard(shard, format):
 
 def test_a_shard_of_another_number_or_folder(shard):
     shard()
-    shard("other", layers="average")
+    shard(output="other", layers="average")
     names = sorted(path.name for path in Path("out").glob("part-*"))
     shutil.copy(f"out/{names[0]}", f"out/{names[1]}")
     shutil.copy(f"out/_{names[0]}.json", f"out/_{names[1]}.json")
     shutil.copy(f"other/{names[2]}", f"out/{names[2]}")
     shutil.copy(f"other/_{names[2]}.json", f"out/_{names[2]}.json")
     Path(f"out/_{names[3]}.json").unlink()
-    with pytest.raises(ValueError, match="3 of 5 shards") as error:
+    with pytest.raises(ValueError, match="3 of 7 shards") as error:
         shard()
     _, *lines = str(error.value).split("\n")
     reasons = ["another shard", "another shard", "No such file"]
     for name, line, reason in zip(names[1:], lines, reasons):
         assert line.startswith(name) and reason in line
-
-
-def test_a_shard_at_a_url_that_was_cut(shard):
-    memory = fsspec.filesystem("memory")
-    try:
-        shard("memory://cut")
-        assert shard("memory://cut").entries == 0
-        (name,) = memory.glob("/cut/part-00001*")
-        memory.pipe(name, memory.cat(name)[:-1])
-        with pytest.raises(ValueError, match=r"1 of 5 .*\npart-00001.* bytes, not .*Delete this"):
-            shard("memory://cut")
-    finally:
-        memory.rm("/cut", recursive=True)
 
 
 def test_an_input_whose_name_is_not_utf8(folder, tiny_weights):

@@ -1,19 +1,22 @@
-"""Tables of Arrow get vectors, in any process."""
+"""Tables of Arrow get vectors, in any process; the token encoder runs once a string."""
 
 import pickle
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import spacy_elmo.export.embedder as embedding
+import spacy_elmo.export.plan as planning
 from spacy_elmo.export import Embedder
 from spacy_elmo.export.sharding import embed_corpus
+from spacy_elmo.frozen.encoder import FrozenEncoder
 
-from helpers.written_vectors import SENTENCES, TEXT, read
-
-
-def vectors_of(table, name="vectors"):
-    return [np.array(cell).reshape(-1, 12) for cell in table[name].to_pylist()]
+from helpers.calls import note_calls
+from helpers.prepared import random_text
+from helpers.written_vectors import SENTENCES, TEXT, assert_same, read, vectors_of
 
 
 @pytest.fixture
@@ -62,8 +65,7 @@ def test_pickled_as_its_arguments(tiny_weights, table):
     pickled = pickle.dumps(embedder)
     assert len(pickled) < 1000
     assert pickle.loads(pickled) == embedder
-    for ours, theirs in zip(vectors_of(pickle.loads(pickled)(table)), vectors_of(expected)):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5)
+    assert_same(pickle.loads(pickled)(table), expected)
 
 
 def test_datasets(tiny_weights, table):
@@ -73,9 +75,7 @@ def test_datasets(tiny_weights, table):
     rows = datasets.Dataset(table).with_format("arrow").map(embedder, batched=True, batch_size=4)
     found = rows.with_format(None)[:]
     expected = embedder(table)
-    assert found["tokens"] == expected["tokens"].to_pylist()
-    for ours, theirs in zip(found["vectors"], vectors_of(expected), strict=True):
-        np.testing.assert_allclose(np.reshape(ours, (-1, 12)), theirs, rtol=0, atol=2e-5)
+    assert_same(pa.table({name: found[name] for name in ("tokens", "vectors")}), expected)
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,10 @@ def test_datasets(tiny_weights, table):
     [
         ({"word": ["a"]}, "no column 'tokens' or 'text', but word"),
         ({"text": [3]}, "the column 'text' must contain strings, got int64"),
-        # Only a null is an empty text.
         (
             {"text": [None, 0]},
             r"row 1 \(from 0\): the column 'text' must contain strings, got int64",
         ),
-        ({"text": [False]}, "the column 'text' must contain strings, got bool"),
-        ({"text": [0.0]}, "the column 'text' must contain strings, got double"),
         ({"text": [b""]}, "the column 'text' must contain strings, got binary"),
         ({"tokens": ["a b"]}, "the column 'tokens' must contain lists of strings, got string"),
         ({"tokens": [""]}, "the column 'tokens' must contain lists of strings, got string"),
@@ -101,8 +98,49 @@ def test_tables_that_are_refused(tiny_weights, columns, message):
         Embedder(str(tiny_weights))(pa.table(columns))
 
 
-def test_settings_that_are_refused(table):
-    with pytest.raises(ValueError, match="one of float32, float16, int8, got 'int4'"):
-        Embedder("en_small", dtype="int4")
-    with pytest.raises(ValueError, match=r"layers must be .*, got 'none'"):
-        Embedder("en_small", layers="none")(table)
+# Strings are encoded once
+
+
+@pytest.fixture
+def embed_with(embed, folder, make_nlp, monkeypatch):
+    """Embeds 150 sentences in many groups, with room for so many strings."""
+    monkeypatch.setattr(embedding, "CHUNK_BATCHES", 1)
+    monkeypatch.setattr(planning, "SHARD_SIZE", 500)
+    monkeypatch.setattr(planning, "CHUNK_SIZE", 50)
+    (folder / "text.txt").write_text(random_text(150), "utf8")
+
+    def run(cache, **settings):
+        make_nlp(cache=cache).to_disk("pipeline")
+        embed(model="pipeline", batch_tokens=50, layers="all", **settings)
+        return Path("out.npz").read_bytes()
+
+    return run
+
+
+def test_every_string_once(embed_with, monkeypatch):
+    """In a shard; without room for what was encoded, once in each group."""
+    monkeypatch.setattr(planning, "SHARD_SIZE", 10**6)
+    counts = Counter()
+    note_calls(monkeypatch, FrozenEncoder, "__call__", lambda _, tokens: counts.update(tokens))
+    groups = note_calls(monkeypatch, embedding.GroupEmbedder, "encode", lambda _, group: group)
+    embed_with(cache=20_000)
+    assert set(counts) == {"<S>", "</S>", *Path("text.txt").read_text("utf8").split()}
+    assert set(counts.values()) == {1}
+    counts.clear()
+    n_groups = len(groups)
+    embed_with(cache=0, force=True)
+    marks = counts.pop("<S>"), counts.pop("</S>")
+    assert max(counts.values()) <= len(groups) - n_groups <= min(marks)  # before the first, too
+
+
+@pytest.mark.parametrize("cache", [0, 40, 20_000])
+def test_same_bytes_whatever_was_there_already(embed_with, cache, written):
+    """Also where strings are forgotten and encoded again."""
+    expected = embed_with(cache)
+    Path("out.npz").unlink()
+    for n_shards in (1, 3):
+        written.stop_at = len(written.found) + n_shards
+        with pytest.raises(InterruptedError):
+            embed_with(cache)
+    written.stop_at = None
+    assert embed_with(cache) == expected

@@ -1,9 +1,11 @@
 """What is read, from every format, and what is refused."""
 
 import gzip
+import json
 
-import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import spacy
 from spacy.tokens import DocBin
@@ -11,38 +13,20 @@ from spacy.tokens import DocBin
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import make_ours
 
-from helpers.written_vectors import SENTENCES, TEXT, index_of, read
-
-
-def texts(path):
-    """The texts by their numbers, and the lengths."""
-    with h5py.File(path) as file:
-        lengths = [file[str(i)].shape[0] for i in range(len(file) - 1)]
-    return {int(i): text for text, i in index_of("hdf5", path).items()}, lengths
+from helpers.written_vectors import CONLLU, SENTENCES, TEXT, index_of, read, vectors_of
 
 
 @pytest.fixture
-def embed_to(folder):
-    """Embeds, and tells texts and lengths."""
+def embed_to(folder, tiny_weights):
+    """Embeds; returns the texts by their numbers, and the lengths."""
 
-    def run(model, inputs, **settings):
-        embed_corpus(str(model), inputs, folder / "out.hdf5", force=True, **settings)
-        return texts(folder / "out.hdf5")
+    def run(inputs, model=tiny_weights, **settings):
+        path = folder / "out.hdf5"
+        embed_corpus(str(model), inputs, path, force=True, **settings)
+        lengths = [len(vectors) for vectors in read("hdf5", path)]
+        return {int(i): text for text, i in index_of("hdf5", path).items()}, lengths
 
     return run
-
-
-@pytest.mark.parametrize("name", ["text.txt", "text.txt.gz", "*.txt"])
-def test_lines_keep_their_numbers(inputs, tiny_weights, embed_to, name):
-    found, lengths = embed_to(tiny_weights, name)
-    assert lengths == [len(words) for words in SENTENCES]
-    assert found[2] == 'a/b naïve 日本 😀 "quoted"\\'
-
-
-def test_conllu(inputs, tiny_weights, embed_to):
-    assert embed_to(tiny_weights, "x.conllu") == ({0: "de le", 1: "Fin ."}, [2, 2])
-    (inputs / "y.conllu.gz").write_bytes(gzip.compress((inputs / "x.conllu").read_bytes()))
-    assert embed_to(tiny_weights, "y.conllu.gz")[1] == [2, 2]
 
 
 CONLL = """\
@@ -58,78 +42,77 @@ The DT B-NP
 e\u00e9\u00a0e\tNN\tO
 
 """
+# As CoNLL-U, OntoNotes and MultiCoNER have them.
+COMMENTS = ["# newdoc id = a b", "# newpar", "# newdoc", "# global.columns = ID FORM"]
+COMMENTS += ["# text =", "# id 5239d808-f300\tdomain=train", "#end document"]
+COMMENTED = (
+    "".join(f"{comment}\nword _ _ O\n\n" for comment in COMMENTS) + "# _ _ O\n#newdoc _ _ O\n"
+)
+# Columns are separated by spaces and tabs only.
+SPACED = [f"{space}10{space}000" for space in "\u00a0\u202f\u2028\u2009\x85\x0b\x1c"]
+COLUMNS = "".join(f"{word}  N O\n{word}\tN\tO\n" for word in SPACED)
+SPACED_TWICE = " ".join(f"{word} {word}" for word in SPACED)
+TSV = "id\ttext\tlabel\r\n7\tThe end\tA\r\n8\t\tB\r\n9\tIt's \"late\tC\r\n"
+ROWS = {0: "The end", 1: "", 2: "It's \"late"}
+RUNNING = "She sat on the\nbank. It's late!\n\nNew paragraph"
+SPLIT = {0: "She sat on the bank .", 1: "It 's late !", 2: "New paragraph"}
+RECORDS = [{"tokens": ["two", "to ken"]}, {"text": TEXT}, {"text": ""}, {"tokens": []}]
+RECORDS = "\n\n".join(map(json.dumps, RECORDS))
+LINES = "".join(" ".join(words) + "\n" for words in SENTENCES)
+NUMBERED = {i: " ".join(words) for i, words in enumerate(SENTENCES) if i}
 
 
-def test_conll(folder, tiny_weights, embed_to):
-    (folder / "x.conll").write_text(CONLL, "utf8")
-    words = {0: "The #", 1: "#hashtag", 2: "e\u00e9\u00a0e"}
-    assert embed_to(tiny_weights, "x.conll") == (words, [2, 1, 1])
-    (folder / "y.conll.gz").write_bytes(gzip.compress(CONLL.encode()))
-    assert embed_to(tiny_weights, "y.conll.gz", column="2")[0] == {0: "DT #", 2: "NN"}
-
-
-def test_comments_of_conll(folder, tiny_weights, embed_to):
-    """As CoNLL-U, OntoNotes and MultiCoNER have them."""
-    comments = ["# newdoc id = a b", "# newpar", "# newdoc", "# global.columns = ID FORM"]
-    comments += ["# text =", "# id 5239d808-f300\tdomain=train", "#end document"]
-    text = "".join(f"{comment}\nword _ _ O\n\n" for comment in comments)
-    (folder / "x.conll").write_text(text + "# _ _ O\n#newdoc _ _ O\n", "utf8")
-    words = {len(comments) - 1: "word", len(comments): "# #newdoc"}
-    assert embed_to(tiny_weights, "x.conll") == (words, [1] * len(comments) + [2])
-
-
-@pytest.mark.parametrize("space", "\u00a0\u202f\u2028\u2009\x85\x0b\x1c")
-def test_columns_are_separated_by_spaces_and_tabs_only(folder, tiny_weights, embed_to, space):
-    for separator in ("  ", "\t"):
-        word = f"{space}10{space}000"
-        (folder / "x.conll").write_text(separator.join([word, "N", "O"]) + "\n", "utf8", newline="")
-        assert embed_to(tiny_weights, "x.conll") == ({0: word}, [1])
-        assert embed_to(tiny_weights, "x.conll", column="3")[0] == {0: "O"}
-
-
-TSV = "id\ttext\tlabel\n7\tThe end\tA\n8\t\tB\n9\tIt's \"late\tC\n"
-
-
-@pytest.mark.parametrize("ending", [".tsv", ".tsv.gz"])
-def test_tsv(folder, tiny_weights, embed_to, ending):
-    """A row is an entry, whatever it holds."""
-    data = TSV.replace("\n", "\r\n").encode()
-    path = folder / f"x{ending}"
-    path.write_bytes(gzip.compress(data) if ending == ".tsv.gz" else data)
-    named = {0: "The end", 1: "", 2: "It's \"late"}
-    assert embed_to(tiny_weights, path, column="text") == (named, [2, 0, 2])
-    found, lengths = embed_to(tiny_weights, path, column="text", tokenize=True)
-    assert (found, lengths) == (named, [2, 0, 4])
-    found, lengths = embed_to(tiny_weights, path, column="3")
-    assert (found, lengths) == ({0: "label", 1: "A", 2: "B", 3: "C"}, [1] * 4)
+@pytest.mark.parametrize(
+    ("name", "text", "settings", "found", "lengths"),
+    [
+        ("x.txt", f"\ufeff{LINES}", {}, NUMBERED, [4, 0, 5, 1, 4, 2]),
+        ("x.conllu", CONLLU, {}, {0: "de le", 1: "Fin ."}, [2, 2]),
+        ("x.conll", CONLL, {}, {0: "The #", 1: "#hashtag", 2: "e\u00e9\u00a0e"}, [2, 1, 1]),
+        ("x.conll", CONLL, {"column": "2"}, {0: "DT #", 2: "NN"}, [2, 1, 1]),
+        ("x.conll", COMMENTED, {}, {6: "word", 7: "# #newdoc"}, [1] * 7 + [2]),
+        ("x.conll", COLUMNS, {}, {0: SPACED_TWICE}, [14]),
+        ("x.conll", COLUMNS, {"column": "3"}, {0: " ".join("O" * 14)}, [14]),
+        ("x.tsv", TSV, {"column": "text"}, ROWS, [2, 0, 2]),
+        ("x.tsv", TSV, {"column": "text", "tokenize": True}, ROWS, [2, 0, 4]),
+        ("x.tsv", TSV, {"column": "3"}, {0: "label", 1: "A", 2: "B", 3: "C"}, [1] * 4),
+        ("x.txt", RUNNING, {"tokenize": True}, SPLIT, [6, 4, 2]),
+        ("x.jsonl", RECORDS, {}, {0: "two to ken", 1: TEXT, 3: ""}, [2, 11, 0, 0]),
+    ],
+)
+def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, lengths):
+    """Packed and plain, in one file and cut into shards."""
+    (folder / name).write_bytes(text.encode())
+    (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    for path in (f"{name}.gz", name):
+        assert embed_to(path, **settings) == (found, lengths)
+    embed_corpus(str(tiny_weights), name, folder / "out", shards=3, **settings)
+    shards = [pq.read_table(shard) for shard in sorted(folder.glob("out/part-*"))]
+    assert min(len(lengths), 2) <= len(shards) <= 3
+    table = pa.concat_tables(shards)
+    texts, numbers = table["text"].to_pylist(), table["index"].to_pylist()
+    assert dict(zip(texts, range(len(texts)))) == dict(zip(found.values(), found))
+    ours, theirs = vectors_of(table), read("hdf5", folder / "out.hdf5")
+    assert list(map(len, ours)) == lengths
+    np.testing.assert_allclose(np.concatenate(ours), np.concatenate(theirs), rtol=0, atol=2e-5)
+    if "conll" in name or text is RUNNING:  # from 0 in each, as a line is no entry
+        assert numbers == [i for shard in shards for i in range(len(shard))]
+    else:
+        assert numbers == list(range(len(texts)))
 
 
 def test_tables_in_a_folder(folder, tiny_weights, embed_to):
-    """Without a column they are no input, unless they were named."""
+    """Without a column they are no input, unless they were named. Another column is another run."""
     (folder / "x.tsv").write_text(TSV)
-    assert len(embed_to(tiny_weights, ".")[1]) == len(SENTENCES)
-    assert len(embed_to(tiny_weights, ".", column="text")[1]) == len(SENTENCES) + 3
-
-
-def test_another_column_is_another_run(folder, tiny_weights, embed_to):
-    (folder / "x.tsv").write_text(TSV)
-    embed_to(tiny_weights, "x.tsv", column="text")
+    assert len(embed_to(".")[1]) == len(SENTENCES)
+    assert len(embed_to(".", column="text")[1]) == len(SENTENCES) + 3
+    embed_to("x.tsv", column="text")
     with pytest.raises(ValueError, match="exists already"):
         embed_corpus(str(tiny_weights), "x.tsv", folder / "out.hdf5", column="label", resume=True)
 
 
-def test_a_record_is_an_entry(inputs, tiny_weights, embed_to):
-    found, lengths = embed_to(tiny_weights, "x.jsonl")
-    assert lengths == [11, 2, 0, 0]
-    assert found == {0: TEXT, 1: "two to ken", 3: ""}
-
-
 def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
-    nlp = make_nlp(
-        initial_state="carry",
-        precision="float32",
-        segmenter={"@segmenters": "spacy-elmo.sentences.v1"},
-    )
+    segmenter = {"@segmenters": "spacy-elmo.sentences.v1"}
+    nlp = make_nlp(initial_state="carry", precision="float32", segmenter=segmenter)
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("merge_entities")  # after it: not run
     nlp.to_disk("pipeline")
@@ -153,13 +136,11 @@ def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
             np.testing.assert_allclose(vectors, model(doc).tensor, rtol=0, atol=1e-6)
 
 
-def test_running_text(folder, tiny_weights, embed_to, make_nlp):
-    text = "She sat on the\nbank. It's late!\n\nNew paragraph"
-    (folder / "running.txt").write_text(text, "utf8")
-    expected = {0: "She sat on the bank .", 1: "It 's late !", 2: "New paragraph"}
-    assert embed_to(tiny_weights, "running.txt", tokenize=True)[0] == expected
-    make_nlp().to_disk("pipeline")  # sets no sentences
-    assert embed_to("pipeline", "running.txt", tokenize=True)[0] == expected
+def test_running_text_without_sentences(folder, embed_to, make_nlp):
+    """Of a pipeline that sets none."""
+    (folder / "x.txt").write_text(RUNNING, "utf8")
+    make_nlp().to_disk("pipeline")
+    assert embed_to("x.txt", "pipeline", tokenize=True)[0] == SPLIT
 
 
 def test_a_folder(inputs, tiny_weights, embed_to):
@@ -205,20 +186,17 @@ def test_refused(folder, tiny_weights, name, content, message):
     assert not (folder / "out.npz.part").exists()
 
 
+LAYERS = "layers must be vector, all, top, average, a number from 0 to 2 or mix:PIPE"
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"output": "out.csv"}, "no format has the suffix '.csv'"),
         ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
-        ({"dtype": "int4"}, "the dtype must be one of float32, float16"),
-        (
-            {"layers": "3"},
-            "layers must be vector, all, top, average, a number from 0 to 2 or mix:PIPE",
-        ),
-        (
-            {"layers": "mix:ner"},
-            "no mix of ELMo layers is named 'ner'. No component has a mix",
-        ),
+        ({"dtype": "int4"}, "the dtype must be one of float32, float16, int8, got 'int4'"),
+        ({"layers": "3"}, f"{LAYERS}, got '3'"),
+        ({"layers": "mix:ner"}, "no mix of ELMo layers is named 'ner'. No component has a mix"),
         ({"initial_state": "cold"}, "initial_state: Input should be 'zeros'"),
         ({"batch_tokens": 0}, "max_batch_tokens: Input should be greater than or equal to 1"),
         ({"max_tokens": 0}, "max_tokens must be 1 or more"),
@@ -228,6 +206,18 @@ def test_refused(folder, tiny_weights, name, content, message):
         ({"model": "nowhere"}, "no weights at 'nowhere'"),
         ({"inputs": "x.tsv"}, "x.tsv: the text column is not known"),
         ({"column": "text"}, "`column=text`: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
+        ({"output": "out", "sentence_marks": True}, "a Doc has no tokens for marks"),
+        ({"sentence_keys": True}, "`sentence_keys` is for HDF5, not for npz"),
+        ({"pool": "token"}, "`pool` must be one of sentence, doc, span, got 'token'"),
+        ({"pool": "span"}, "`pool=span` needs spans"),
+        ({"only": "PER,"}, "`only` must be ents, nouns or LABEL,LABEL..., got 'PER,'"),
+        ({"pool": "doc", "sentence_marks": True}, "marks are not tokens"),
+        ({"pool": "doc"}, "need Parquet, or HDF5 without"),
+        ({"dtype": "int8", "format": "spacy"}, "need Parquet, or HDF5 without"),
+        ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "HDF5 without"),
+        ({"only": "ents", "format": "hdf5"}, "`only=ents`: the text has no entities or spans"),
+        ({"only": "nouns", "format": "hdf5"}, "`only=nouns`: the text has no parts of speech"),
+        ({"only": "PER", "format": "hdf5"}, "Use a pipeline with a component that sets them"),
     ],
 )
 def test_settings_that_are_refused(folder, tiny_weights, settings, message):

@@ -29,43 +29,45 @@ def bytes_of(path):
 
 
 @pytest.fixture
-def model(folder, tiny_weights, monkeypatch):
-    """The model is read here once, not by each child. A line is a shard."""
+def embed(folder, tiny_weights, monkeypatch):
+    """Embeds two sentences. The model is read here once, not by each child. A line is a shard."""
     (folder / "text.txt").write_text("The cat sat .\nOne more\n", "utf8")
     monkeypatch.setattr(planning, "SHARD_SIZE", 1)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
     monkeypatch.setattr(sharding, "CorpusEmbedder", lru_cache(sharding.CorpusEmbedder))
-    return str(tiny_weights)
 
+    def run(output=KILLED, **settings):
+        settings = {"batch_tokens": 100 if "shards" in settings else 1, **settings}
+        place = f"{folder.as_uri()}/{output}" if settings.pop("url", False) else output
+        embed_corpus(str(tiny_weights), "text.txt", place, **settings)
 
-@pytest.fixture
-def embed(model, folder):
-    """Embeds two sentences."""
-
-    def run(output=KILLED, batch_tokens=1, **settings):
-        embed_corpus(model, "text.txt", output, batch_tokens=batch_tokens, **settings)
-
-    run(Path("warm.npz"))
-    (folder / "warm.npz").unlink()
+    for settings in ({"format": "npz"}, {"shards": 2}):
+        run("warm", **settings)
+        shutil.rmtree("warm") if "shards" in settings else Path("warm").unlink()
     return run
 
 
-@pytest.mark.parametrize("format", ["hdf5", "spacy"])
-def test_embed(embed, folder, format):
-    in_child(lambda: embed(ALONE, format=format))
+SHARDS = [{"format": "parquet"}, {"format": "spacy"}, {"url": True}]
+SHARDS = [{"shards": 2, **kind} for kind in SHARDS]
+
+
+@pytest.mark.parametrize("settings", [{"format": "hdf5"}, {"format": "spacy"}, *SHARDS])
+def test_killed_once(embed, folder, settings):
+    in_child(lambda: embed(ALONE, **settings))
     expected = bytes_of(ALONE)
-    for step in left_at_each_step(lambda: embed(format=format), folder):
-        assert not KILLED.exists() or bytes_of(KILLED) == expected
-        embed(format=format, resume=True)
+    assert "shards" not in settings or len(list(ALONE.glob("part-*"))) == 2
+    for step in left_at_each_step(lambda: embed(**settings), folder):
+        assert "shards" in settings or not KILLED.exists() or bytes_of(KILLED) == expected, step
+        embed(resume=True, **settings)
         assert bytes_of(KILLED) == expected, step
         assert len(left_in(folder)) == 3, step
-    assert step > 20
-    assert bytes_of(KILLED) == expected
+    assert step > 15
 
 
-def test_embed_killed_again_and_again(embed):
-    in_child(lambda: embed(ALONE, format="npz"))
-    for _ in killed_at_each_step(lambda: embed(format="npz", resume=True)):
+@pytest.mark.parametrize("settings", [{"format": "npz", "resume": True}, {"shards": 2}])
+def test_killed_again_and_again(embed, settings):
+    in_child(lambda: embed(ALONE, **settings))
+    for _ in killed_at_each_step(lambda: embed(**settings)):
         pass
     assert bytes_of(KILLED) == bytes_of(ALONE)
 
@@ -74,9 +76,8 @@ def test_embed_killed_again_and_again(embed):
 def test_embed_over_an_earlier_output(embed, folder, format):
     """Which is there until the new one is; a folder is moved away for a moment."""
     in_child(lambda: embed(ALONE, format=format))
-    in_child(lambda: embed(Path("earlier"), format=format, layers="average"))
+    in_child(lambda: embed("earlier", format=format, layers="average"))
     expected, earlier = bytes_of(ALONE), bytes_of(Path("earlier"))
-
     (shutil.copytree if format == "spacy" else shutil.copy)("earlier", KILLED)
     for step in left_at_each_step(lambda: embed(format=format, force=True), folder):
         moved = Path("killed.part/previous/killed")
@@ -87,48 +88,14 @@ def test_embed_over_an_earlier_output(embed, folder, format):
     assert bytes_of(KILLED) == expected
 
 
-@pytest.fixture
-def shard(model, folder):
-    """Makes two shards, and what a run that is left alone made."""
-
-    def run(output=KILLED, **settings):
-        place = f"{folder.as_uri()}/{output}" if settings.pop("url", False) else output
-        embed_corpus(model, "text.txt", place, shards=2, batch_tokens=100, **settings)
-
-    run("warm")
-    shutil.rmtree("warm")
-    return run
-
-
-KINDS = [{"format": "parquet"}, {"format": "spacy"}, {"url": True}]
-
-
-@pytest.mark.parametrize("settings", KINDS)
-def test_shards(shard, folder, settings):
-    in_child(lambda: shard(ALONE, **settings))
-    expected = content(ALONE)
-    assert len(list(ALONE.glob("part-*"))) == 2
-    for step in left_at_each_step(lambda: shard(**settings), folder):
-        shard(**settings)
-        assert content(KILLED) == expected, step
-    assert step > 15
-    assert content(KILLED) == expected
-
-
-def test_shards_killed_again_and_again(shard):
-    in_child(lambda: shard(ALONE))
-    for _ in killed_at_each_step(shard):
-        pass
-    assert content(KILLED) == content(ALONE)
-
-
-@pytest.mark.parametrize("settings", KINDS)
-def test_two_that_make_the_same_shards(shard, settings):
+@pytest.mark.parametrize("settings", SHARDS)
+def test_two_that_make_the_same_shards(embed, settings):
     """One stands still at each of its steps while the other does all the work."""
-    in_child(lambda: shard(ALONE, **settings))
-    for step in stopped_at_each_step(lambda: shard(**settings)):
-        in_child(lambda: shard(**settings))
-        assert [path.name for path in sorted(KILLED.glob("part-*"))] == [
-            path.name for path in sorted(ALONE.glob("part-*"))
-        ], step
-    assert content(KILLED) == content(ALONE)
+    in_child(lambda: embed(ALONE, **settings))
+    expected = content(ALONE)
+    for step in stopped_at_each_step(lambda: embed(**settings)):
+        in_child(lambda: embed(**settings))
+        assert {name for name in content(KILLED) if name.startswith("part-")} == {
+            name for name in expected if name.startswith("part-")
+        }, step
+    assert content(KILLED) == expected

@@ -21,27 +21,21 @@ print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) /
 MOST_GROWTH = 1.2
 
 
-def text(n_bytes):
+def write(path, n_bytes):
     """Sentences with words that come often, and with new ones all the time."""
     rng, size = np.random.default_rng(0), 0
-    while size < n_bytes:
-        words = np.minimum(rng.zipf(1.2, 100_000), 10**12)
-        for sentence in np.split(words, np.sort(rng.choice(100_000, 5_000, replace=False))):
-            line = " ".join(f"w{word}" for word in sentence)
-            size += len(line) + 1
-            yield line
-
-
-def write(path, n_bytes):
     with path.open("w", encoding="utf8") as file:
-        for line in text(n_bytes):
-            if path.suffix == ".jsonl":
-                line = json.dumps({"text": line})
-            elif path.suffix == ".conllu":
-                rest = 8 * "\t_"
-                words = enumerate(line.split(), 1)
-                line = "".join(f"{i}\t{word}{rest}\n" for i, word in words)
-            file.write(line + "\n")
+        while size < n_bytes:
+            numbers = np.minimum(rng.zipf(1.2, 100_000), 10**12)
+            for sentence in np.split(numbers, np.sort(rng.choice(100_000, 5_000, replace=False))):
+                words = [f"w{number}" for number in sentence]
+                line, rest = " ".join(words), 8 * "\t_"
+                size += len(line) + 1
+                if path.suffix == ".jsonl":
+                    line = json.dumps({"text": line})
+                elif path.suffix == ".conllu":
+                    line = "".join(f"{i}\t{word}{rest}\n" for i, word in enumerate(words, 1))
+                file.write(line + "\n")
 
 
 @pytest.mark.slow

@@ -1,23 +1,25 @@
 """Every writer, read back by the library of its format."""
 
 import json
+import os
 
 import h5py
 import numpy as np
 import pyarrow.parquet
 import pytest
 import spacy
+from spacy.tokens import DocBin
 
 import spacy_elmo.export.parquet
 import spacy_elmo.export.spacy_output
 from spacy_elmo.export import load_docs
 from spacy_elmo.export.outputs import OUTPUTS
 from spacy_elmo.export.sharding import embed_corpus
+from spacy_elmo.weights import read_weights
 
+from helpers import reference
 from helpers.models import TINY_OPTIONS
-from helpers.reference import layers as reference_layers
-from helpers.reference import random_datasets
-from helpers.written_vectors import FORMATS, SENTENCES, index_of, read
+from helpers.written_vectors import FORMATS, SENTENCES, TEXT, index_of, read
 
 
 def one_batch(bilm, sentences):
@@ -40,33 +42,22 @@ def same(got, expected):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_bit_by_bit(folder, tiny_weights, bilm, format):
-    counts = embed_corpus(str(tiny_weights), "text.txt", folder / FORMATS[format], layers="all")
+def test_bit_by_bit(folder, tiny_weights, format):
+    """All layers; one of them, also in half precision, which says what it was made by."""
+    model, bilm, path = str(tiny_weights), read_weights(tiny_weights), folder / FORMATS[format]
+    counts = embed_corpus(model, "text.txt", path, layers="all")
     assert (counts.entries, counts.tokens) == (6, sum(map(len, SENTENCES)))
     expected = one_batch(bilm, SENTENCES)
-    same(read(format, folder / FORMATS[format]), expected)
-    embed_corpus(str(tiny_weights), "text.txt", folder / "top", format=format, layers="top")
-    same(read(format, folder / "top"), [layers[-1] for layers in expected])
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
-        ["text.txt", "top", FORMATS[format]]
-    )
-
-
-def test_against_the_formulas(folder, tiny_weights):
-    datasets = random_datasets(TINY_OPTIONS, seed=1)
-    layers, _ = reference_layers(TINY_OPTIONS, datasets, [words for words in SENTENCES if words])
-    embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", initial_state="zeros")
-    found = [vectors for vectors in read("npz", folder / "out.npz") if len(vectors)]
-    for ours, theirs in zip(found, layers, strict=True):
-        np.testing.assert_allclose(ours, theirs[-1], rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_half_precision(folder, tiny_weights, format):
-    embed_corpus(str(tiny_weights), "text.txt", folder / "a", format=format)
-    embed_corpus(str(tiny_weights), "text.txt", folder / "b", format=format, dtype="float16")
-    wanted = [vectors.astype("float16") for vectors in read(format, folder / "a")]
-    same(read(format, folder / "b"), wanted)
+    same(read(format, path), expected)
+    for dtype in ("float32", "float16"):
+        more = {"format": format, "layers": "top", "dtype": dtype}
+        embed_corpus(model, "text.txt", folder / dtype, **more)
+        same(read(format, folder / dtype), [layers[-1].astype(dtype) for layers in expected])
+        found = OUTPUTS[format].read_settings(folder / dtype)
+        assert found.items() >= {**more, "model": bilm.checksum(), "entries": 6}.items()
+        assert found["inputs"][0]["name"] == "text.txt"
+    assert OUTPUTS[format].read_settings(folder / "text.txt") == {}
+    assert {*os.listdir(folder)} == {"text.txt", "float32", "float16", FORMATS[format]}
 
 
 @pytest.mark.parametrize("format", ["hdf5", "npz"])
@@ -92,9 +83,8 @@ def test_parquet_columns(folder, tiny_weights, monkeypatch):
     assert table.column_names == ["index", "text", "tokens", "layer_0", "layer_1", "layer_2"]
     assert table["tokens"].to_pylist() == SENTENCES
     assert table["text"].to_pylist() == [" ".join(words) for words in SENTENCES]
-    assert str(table.schema.field("layer_1").type.value_type) == (
-        "fixed_size_list<element: float>[12]"
-    )
+    vector = table.schema.field("layer_1").type.value_type
+    assert str(vector) == "fixed_size_list<element: float>[12]"
     assert pyarrow.parquet.ParquetFile("out.parquet").num_row_groups == 2
     embed_corpus(str(tiny_weights), "text.txt", folder / "b.parquet", sentence_index=False)
     names = pyarrow.parquet.read_schema("b.parquet").names
@@ -116,7 +106,7 @@ def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch)
     embed_corpus("pipeline", "x.spacy", folder / "out", layers=layers)
     assert len(list((folder / "out").glob("*.spacy"))) == 2
     docs = list(load_docs("out", spacy.blank("en").vocab))
-    originals = list(spacy.tokens.DocBin().from_disk("x.spacy").get_docs(nlp.vocab))
+    originals = list(DocBin().from_disk("x.spacy").get_docs(nlp.vocab))
     for doc, original in zip(docs, originals):
         expected = nlp(original)
         assert doc.text == expected.text
@@ -142,16 +132,6 @@ def test_loader_of_half_precision(folder, tiny_weights):
         next(load_docs("nowhere", doc.vocab))
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_says_what_it_was_made_by(folder, tiny_weights, bilm, format):
-    embed_corpus(str(tiny_weights), "text.txt", folder / "out", format=format, layers="top")
-    found = OUTPUTS[format].read_settings(folder / "out")
-    assert found["model"] == bilm.checksum()
-    assert (found["layers"], found["dtype"], found["entries"]) == ("top", "float32", 6)
-    assert found["inputs"][0]["name"] == "text.txt"
-    assert OUTPUTS[format].read_settings(folder / "text.txt") == {}
-
-
 def test_sentences_as_keys(folder, tiny_weights):
     """As AllenNLP's --use-sentence-keys; what can be no name is refused, and nothing is lost."""
     sentences = ["The cat sat .", "naïve 日本", "", "The cat sat ."]
@@ -167,5 +147,60 @@ def test_sentences_as_keys(folder, tiny_weights):
         embed_corpus(str(tiny_weights), "text.txt", path, sentence_keys=True)
     assert not path.exists()
     assert embed_corpus(str(tiny_weights), "text.txt", path, resume=True).entries == 6
-    with pytest.raises(ValueError, match="`sentence_keys` is for HDF5, not for npz"):
-        embed_corpus(str(tiny_weights), "text.txt", folder / "a.npz", sentence_keys=True)
+
+
+# `--sentence-marks`, against the float64 formula
+
+
+DATASETS = reference.random_datasets(TINY_OPTIONS, seed=1)  # of tiny_weights
+
+
+def expected_layers(sentences, initial_state="warm"):
+    """Marks included."""
+    _, warm = reference.layers(TINY_OPTIONS, DATASETS, [[]])
+    states = warm * len(sentences) if initial_state == "warm" else None
+    return reference.layers(TINY_OPTIONS, DATASETS, sentences, states, keep_marks=True)[0]
+
+
+@pytest.mark.parametrize("initial_state", ["warm", "zeros"])
+def test_first_and_last_row(folder, tiny_weights, initial_state):
+    output = folder / "out.npz"
+    settings = {"layers": "all", "initial_state": initial_state}
+    embed_corpus(str(tiny_weights), "text.txt", output, sentence_marks=True, **settings)
+    found = read("npz", output)
+    expected = expected_layers(SENTENCES, initial_state)
+    for vectors, words, layers in zip(found, SENTENCES, expected, strict=True):
+        layers = layers if words else layers[:, :0]
+        np.testing.assert_allclose(vectors, layers, rtol=0, atol=1e-5)
+    embed_corpus(str(tiny_weights), "text.txt", folder / "bare.npz", **settings)
+    for vectors, bare in zip(found, read("npz", folder / "bare.npz"), strict=True):
+        np.testing.assert_allclose(vectors[:, 1:-1], bare, rtol=0, atol=1e-6)
+    with pytest.raises(ValueError, match="exists already"):
+        embed_corpus(str(tiny_weights), "text.txt", output, resume=True, **settings)
+
+
+def test_around_each_sentence_of_a_doc(inputs, tiny_weights):
+    embed_corpus(str(tiny_weights), "x.spacy", inputs / "x.parquet", sentence_marks=True)
+    words = TEXT.split()
+    expected = [["<S>", *words[:6], "</S>", "<S>", *words[6:], "</S>"], []]
+    table = pyarrow.parquet.read_table(inputs / "x.parquet")
+    assert table["tokens"].to_pylist()[:2] == expected
+    first, second = expected_layers([words[:6], words[6:]])
+    vectors = np.concatenate([first, second], axis=1)[-1]
+    np.testing.assert_allclose(read("parquet", inputs / "x.parquet")[0], vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize("initial_state", ["warm", "carry"])
+def test_not_between_windows(folder, make_nlp, initial_state):
+    """But where the first begins and the last ends."""
+    segmenter = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
+    make_nlp(segmenter=segmenter, initial_state=initial_state).to_disk("pipeline")
+    nlp = spacy.blank("en")
+    DocBin(docs=[nlp(TEXT)]).to_disk("long.spacy")
+    for name, marks in (("marked", True), ("bare", False)):
+        embed_corpus("pipeline", "long.spacy", folder / f"{name}.parquet", sentence_marks=marks)
+    marked = pyarrow.parquet.read_table("marked.parquet")["tokens"].to_pylist()[0]
+    assert marked == ["<S>", *TEXT.split(), "</S>"]
+    vectors, bare = (read("parquet", folder / f"{name}.parquet")[0] for name in ("marked", "bare"))
+    np.testing.assert_allclose(vectors[1:-1], bare, atol=1e-6)
+    assert len(vectors) == len(marked)

@@ -58,6 +58,18 @@ def _parquet(path):
     return found
 
 
+def vectors_of(table, name="vectors", width=12):
+    """The vectors of each row of a table."""
+    return [np.array(cell, "float32").reshape(-1, width) for cell in table[name].to_pylist()]
+
+
+def assert_same(found, wanted):
+    """Two tables have the same tokens and vectors."""
+    assert found["tokens"].to_pylist() == wanted["tokens"].to_pylist()
+    for ours, theirs in zip(vectors_of(found), vectors_of(wanted), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5)
+
+
 def _stack(cell):
     vectors = cell.values  # of one row: a list of lists of numbers
     flat = vectors.flatten().to_numpy(zero_copy_only=False)

@@ -39,11 +39,17 @@ def test_chunks_are_whole_lines(tmp_path, monkeypatch, block, chunk_size, end, n
     assert [chunk.data for chunk in read(path, chunk_size)] == [chunk.data for chunk in chunks]
 
 
-def test_paragraphs(tmp_path):
-    data = b"a\nb\n\nc\nd\n\r\ne\nf\ng\nh\ni\n"
+@pytest.mark.parametrize(
+    ("data", "size", "by_paragraph", "expected"),
+    [
+        (b"a\nb\n\nc\nd\n\r\ne\nf\ng\nh\ni\n", 9, True, b"a b  |c d \r |e f g h |i "),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", 1, False, b"a |\xef\xbb\xbfb |"),
+    ],
+)
+def test_paragraphs_and_the_mark_of_byte_order(tmp_path, data, size, by_paragraph, expected):
     (tmp_path / "a.txt").write_bytes(data)
-    found = [chunk.data for chunk in read(tmp_path / "a.txt", 9, by_paragraph=True)]
-    assert found == [b"a\nb\n\n", b"c\nd\n\r\n", b"e\nf\ng\nh\n", b"i\n"]
+    found = [chunk.data for chunk in read(tmp_path / "a.txt", size, by_paragraph)]
+    assert found == expected.replace(b" ", b"\n").split(b"|")
 
 
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
@@ -68,31 +74,28 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     assert len(reader.checksums) == 3
 
 
+LONG, GOOD = b"long " * 200, b"good\n" * 9
+
+
 @pytest.mark.parametrize("block", [1, 7, 1000])
-@pytest.mark.parametrize("place", ["first", "inside", "last", "unended"])
-def test_a_line_that_does_not_fit_into_memory(tmp_path, monkeypatch, block, place):
+@pytest.mark.parametrize(
+    ("before", "line", "after"),
+    [
+        (b"", LONG + b"\n", GOOD),
+        (GOOD, LONG + b"\n", GOOD),
+        (GOOD, LONG + b"\n", b""),
+        (GOOD, LONG, b""),
+    ],
+)
+def test_a_line_that_does_not_fit_into_memory(tmp_path, monkeypatch, block, before, line, after):
     monkeypatch.setattr(chunks_module, "BLOCK", block)
     monkeypatch.setattr(chunks_module, "MAX_LINE", 100)
-    line = b"long " * 200 + b"\n"
-    before, after, number = {
-        "first": (b"", b"good\n" * 9, 1),
-        "inside": (b"good\n" * 9, b"good\n" * 9, 10),
-        "last": (b"good\n" * 9, b"", 10),
-        "unended": (b"good\n" * 9, b"", 10),
-    }[place]
-    line = line.strip() if place == "unended" else line
     (tmp_path / "a.txt").write_bytes(before + line + after)
     chunks = read(tmp_path / "a.txt", 30)
     assert b"".join(chunk.data for chunk in chunks) == before + after
     problems = [chunk.problem for chunk in chunks if chunk.problem is not None]
-    assert problems == [(number, "a line of more than 100 bytes")]
+    assert problems == [(before.count(b"\n") + 1, "a line of more than 100 bytes")]
     lines = (before + line + after).splitlines()
     for chunk in chunks:
         found = chunk.data.splitlines()
         assert lines[chunk.first_line - 1 :][: len(found)] == found
-
-
-def test_a_mark_of_byte_order(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
-    found = [chunk.data for chunk in read(tmp_path / "a.txt", 1)]
-    assert found == [b"a\n", b"\xef\xbb\xbfb\n", b""]

@@ -6,7 +6,7 @@ import pytest
 
 from spacy_elmo.text.prepare import is_prepared, prepare
 
-from helpers.killed import in_child, killed_at_each_step, left_at_each_step
+from helpers.killed import in_child, killed_at_each_step, left_at_each_step, stopped_at_each_step
 from helpers.prepared import content, random_text
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
@@ -56,3 +56,11 @@ def test_share(run, whole, tmp_path):
         run()
         assert content(tmp_path / "out") == whole, step
     assert step > 5
+
+
+def test_shares_at_once(run, whole, tmp_path):
+    """One stands still at each of its steps while the other does its work."""
+    for _ in stopped_at_each_step(lambda: run(worker="1/2")):
+        in_child(lambda: run(worker="2/2"))
+    run()
+    assert content(tmp_path / "out") == whole

@@ -1,9 +1,7 @@
 """Prepared corpora at URLs, against the same ones on disk."""
 
-import errno
 import json
 import re
-from pathlib import Path
 
 import fsspec
 import numpy as np
@@ -14,6 +12,7 @@ from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
 from spacy_elmo.text.size import estimate_tokens
 
 from helpers.calls import note_calls
+from helpers.full_disk import room_for
 from helpers.prepared import SMALL, assert_same_text, manifest_of, random_text
 
 URL = "memory://bucket/corpus"
@@ -23,28 +22,29 @@ URL = "memory://bucket/corpus"
 def folder(tmp_path, monkeypatch):
     """A corpus with several files of tokens, and a cache of the test's own."""
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "a.txt").write_text(random_text(400), "utf8")
-    prepare(tmp_path / "a.txt", tmp_path / "corpus", **{**SMALL, "shard_size": 620})
+    (tmp_path / "a.txt").write_text(random_text(100), "utf8")
+    prepare(tmp_path / "a.txt", tmp_path / "corpus", **{**SMALL, "shard_size": 200})
     return tmp_path / "corpus"
 
 
 @pytest.fixture
 def url(folder):
     """A copy of the corpus in memory."""
-    memory = fsspec.filesystem("memory")
-    memory.put(f"{folder}/", "/bucket/corpus/", recursive=True)
+    put(folder)
     yield URL
-    memory.store.clear()
+    MemoryFileSystem.store.clear()
 
 
 @pytest.fixture
 def opened(monkeypatch):
     """The names of the files that were opened in memory."""
+    return note_calls(
+        monkeypatch, MemoryFileSystem, "_open", lambda _, path, *__, **___: path.rpartition("/")[2]
+    )
 
-    def name(system, path, *arguments, **options):
-        return path.rpartition("/")[2]
 
-    return note_calls(monkeypatch, MemoryFileSystem, "_open", name)
+def put(folder):
+    fsspec.filesystem("memory").put(f"{folder}/", "/bucket/corpus/", recursive=True)
 
 
 def test_is_the_corpus_on_disk(folder, url):
@@ -60,13 +60,24 @@ def test_is_the_corpus_on_disk(folder, url):
         np.testing.assert_array_equal(open_corpus(other).tokens[:], expected.tokens[:])
 
 
-def test_each_file_is_fetched_once(folder, url, opened, tmp_path):
-    names = sorted(manifest_of(folder)["files"])
-    open_corpus(url)
-    assert sorted(opened) == names
-    open_corpus(url)
-    open_corpus(folder.as_uri())  # the same content
-    assert sorted(opened) == names
+def test_each_file_is_fetched_once(folder, url, opened, tmp_path, monkeypatch):
+    """Also after the connection was lost, and where copies are damaged."""
+    names, open_file = sorted(manifest_of(folder)["files"]), MemoryFileSystem._open
+
+    def lost(system, path, *arguments, **options):
+        if "tokens-00001" in path:
+            raise ConnectionResetError("Connection reset by peer")
+        return open_file(system, path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryFileSystem, "_open", lost)
+        message = f"^{re.escape(url)}/tokens-00001.npy cannot be read: Conn"
+        with pytest.raises(ValueError, match=message):
+            open_corpus(url)
+    assert len(opened) > 0
+    for place in (url, url, folder.as_uri()):  # the same content
+        assert_same_text(open_corpus(place, verify=True), open_corpus(folder))
+        assert sorted(opened) == names
     (copies,) = (tmp_path / "cache" / "corpora").iterdir()
     (copies / "starts.npy").unlink()
     (copies / "tokens-00001.npy").write_bytes(b"cut")
@@ -78,42 +89,23 @@ def test_another_corpus_at_the_same_url(folder, url, tmp_path):
     before = open_corpus(url)
     (tmp_path / "b.txt").write_text("c d\n" * 5, "utf8")
     prepare(tmp_path / "b.txt", tmp_path / "other", **SMALL)
-    memory = fsspec.filesystem("memory")
-    memory.rm("/bucket/corpus", recursive=True)
-    memory.put(f"{tmp_path / 'other'}/", "/bucket/corpus/", recursive=True)
+    MemoryFileSystem.store.clear()
+    put(tmp_path / "other")
     assert_same_text(open_corpus(url), open_corpus(tmp_path / "other"))
     assert_same_text(before, open_corpus(folder))
 
 
-def test_a_connection_that_is_lost(folder, url, opened, monkeypatch):
-    """Whole files stay, and the next call fetches the others."""
-    open_file = MemoryFileSystem._open
-
-    def lost(system, path, *arguments, **options):
-        if "tokens-00001" in path:
-            raise ConnectionResetError("Connection reset by peer")
-        return open_file(system, path, *arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MemoryFileSystem, "_open", lost)
-        with pytest.raises(
-            ValueError, match=f"^{re.escape(url)}/tokens-00001.npy cannot be read: Conn"
-        ):
-            open_corpus(url)
-    n_fetched = len(opened)
-    assert n_fetched > 0
-    assert_same_text(open_corpus(url, verify=True), open_corpus(folder))
-    assert len(opened) == len(set(opened)) == len(manifest_of(folder)["files"])
-
-
-@pytest.mark.parametrize("name", ["tokens-00001.npy", "starts.npy", "vocab.txt"])
-@pytest.mark.parametrize("change", ["one bit", "longer", "shorter"])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("tokens-00001.npy", lambda data: data[:-1] + bytes([data[-1] ^ 1])),
+        ("starts.npy", lambda data: data + bytes(10**7)),
+        ("vocab.txt", lambda data: data[:-1]),
+    ],
+)
 def test_damaged_on_the_way(folder, url, name, change, tmp_path):
-    data = bytearray((folder / name).read_bytes())
-    if change == "one bit":
-        data[-1] ^= 1
-    changed = {"one bit": data, "longer": data + bytes(10**7), "shorter": data[:-1]}[change]
-    fsspec.filesystem("memory").pipe_file(f"/bucket/corpus/{name}", bytes(changed))
+    changed = change((folder / name).read_bytes())
+    fsspec.filesystem("memory").pipe_file(f"/bucket/corpus/{name}", changed)
     message = f"{url}/{name} does not have the checksum in manifest.json"
     with pytest.raises(ValueError, match=re.escape(message)):
         open_corpus(url)
@@ -137,15 +129,13 @@ def write_manifest(url, manifest):
     fsspec.filesystem("memory").pipe_file(path, json.dumps(manifest).encode())
 
 
-@pytest.mark.parametrize("name", ["../x", "/tmp/x", "..", ".x", "a/b", "a\\b", ""])
-def test_names_that_lead_elsewhere(folder, url, name, tmp_path):
-    manifest = manifest_of(folder)
-    manifest["files"][name] = manifest["files"]["starts.npy"]
-    write_manifest(url, manifest)
-    with pytest.raises(
-        ValueError, match="manifest.json names .*, which does not belong to a corpus"
-    ):
-        open_corpus(url)
+def test_names_that_lead_elsewhere(folder, url, tmp_path):
+    for name in ("../x", "/tmp/x", "..", ".x", "a/b", "a\\b", ""):
+        manifest = manifest_of(folder)
+        manifest["files"][name] = manifest["files"]["starts.npy"]
+        write_manifest(url, manifest)
+        with pytest.raises(ValueError, match="manifest.json names .*, which does not belong to a"):
+            open_corpus(url)
     assert not (tmp_path / "cache" / "corpora").exists()
 
 
@@ -156,13 +146,7 @@ def test_of_an_earlier_version(folder, url):
     assert_same_text(open_corpus(url), open_corpus(folder))
 
 
-def test_a_full_disk(url, monkeypatch):
-    def full(self, mode="r", *arguments, **options):
-        if mode == "xb":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return open_file(self, mode, *arguments, **options)
-
-    open_file = Path.open
-    monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(OSError, match=r"cache.*No space left.*SPACY_ELMO_CACHE to another folder"):
+def test_a_full_disk(url):
+    full = pytest.raises(OSError, match=r"cache.*too large.*SPACY_ELMO_CACHE to another folder")
+    with room_for(100), full:
         open_corpus(url)

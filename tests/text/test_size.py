@@ -7,6 +7,7 @@ import pytest
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.indexers import character_ids
 from spacy_elmo.text import size as text_size
+from spacy_elmo.text.prepare import prepare
 from spacy_elmo.text.size import audit_tokens, estimate_tokens
 from spacy_elmo.weights import safetensors_file
 
@@ -15,12 +16,11 @@ from helpers.models import WORDS_ONLY, tiny_bilm
 
 LINES = [f"the cat number {i} sat on a mat ." for i in range(3000)]
 N_TOKENS = sum(len(line.split()) for line in LINES)
+RECORDS = [{"tokens": line.split()} for line in LINES]
 CONTENTS = {
     "a.txt": "\n".join(LINES),
-    "b.jsonl": "\n".join(json.dumps({"tokens": line.split()}) for line in LINES),
-    "c.jsonl": "\n".join(
-        json.dumps({"tokens": line.split()}, separators=(",", ":")) for line in LINES
-    ),
+    "b.jsonl": "\n".join(map(json.dumps, RECORDS)),
+    "c.jsonl": "\n".join(json.dumps(record, separators=(",", ":")) for record in RECORDS),
 }
 
 
@@ -39,17 +39,41 @@ def test_small_files_are_counted_and_large_ones_estimated(folder, name, monkeypa
     assert estimate_tokens(folder / name) == pytest.approx(N_TOKENS, rel=0.15)
 
 
-def test_compressed_file_of_several_parts(folder):
-    parts = [gzip.compress(line.encode()) for line in ("a b c\n", "d e\n", "f\n")]
-    (folder / "parts.txt.gz").write_bytes(b"".join(parts))
-    assert estimate_tokens(folder / "parts.txt.gz") == 6
+PARTS = b"".join(gzip.compress(line) for line in (b"a b c\n", b"d e\n", b"f\n"))
+BAD = b'no json\n{"text": 3}\n["a"]\n{"tokens": ["a", "b"]}\n'
+MARK = b"\xef\xbb\xbf"
 
 
-def test_parts_that_would_fill_the_memory(folder):
+@pytest.mark.parametrize(
+    ("name", "data", "format", "expected"),
+    [
+        ("a.txt.gz", PARTS, "sentences", 6),
+        ("a.txt", MARK + b"one two", "sentences", 2),
+        ("a.jsonl", MARK + b'{"tokens": ["one", "two"]}', "sentences", 2),
+        ("a.jsonl", BAD, "sentences", 2),
+        # Running text has more tokens than words.
+        ("a.txt", b"I can't see. Can you?\n" * 100, "sentences", 500),
+        ("a.txt", b"I can't see. Can you?\n" * 100, "text", 600),
+        ("a.jsonl", b'{"text": "I can\'t see. Can you?"}\n' * 100, "text", 600),
+    ],
+)
+def test_kinds_of_text(tmp_path, name, data, format, expected):
+    (tmp_path / name).write_bytes(data)
+    assert estimate_tokens(tmp_path / name, format=format) == expected
+
+
+@pytest.mark.parametrize("name", ["broken.txt.gz", "missing"])
+def test_what_cannot_be_read(tmp_path, name):
+    (tmp_path / "broken.txt.gz").write_bytes(b"no gzip")
+    with pytest.raises(ValueError, match=name):
+        estimate_tokens(tmp_path / name)
+
+
+def test_parts_that_would_fill_the_memory(tmp_path):
     part = gzip.compress(b"x" * 2**20, mtime=0)
-    (folder / "parts.txt.gz").write_bytes(part * 300)
+    (tmp_path / "parts.txt.gz").write_bytes(part * 300)
     tracemalloc.start()
-    estimate_tokens(folder / "parts.txt.gz")
+    estimate_tokens(tmp_path / "parts.txt.gz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5 * text_size.LARGEST_RATIO * text_size.SAMPLE
@@ -64,39 +88,10 @@ def test_many_files(tmp_path, monkeypatch):
     assert estimate_tokens([tmp_path / "00.txt", str(tmp_path / "1*.txt")]) == 11 * 30
 
 
-def test_byte_order_mark(tmp_path):
-    """A single line of JSON with a mark is text, too."""
-    for name, line in (("a.txt", "one two"), ("a.jsonl", '{"tokens": ["one", "two"]}')):
-        (tmp_path / name).write_text(line, "utf-8-sig")
-        assert estimate_tokens(tmp_path / name) == 2
-
-
-def test_running_text_has_more_tokens_than_words(tmp_path):
-    (tmp_path / "a.txt").write_text("I can't see. Can you?\n" * 100, "utf8")
-    (tmp_path / "a.jsonl").write_text('{"text": "I can\'t see. Can you?"}\n' * 100, "utf8")
-    assert estimate_tokens(tmp_path / "a.txt") == 500
-    for name in ("a.txt", "a.jsonl"):
-        assert estimate_tokens(tmp_path / name, format="text") == 600
-
-
 def test_prepared_corpus_knows(folder, tmp_path):
-    from spacy_elmo.text.manifest import read_manifest
-    from spacy_elmo.text.prepare import prepare
-
     prepare([folder / "a.txt"], tmp_path / "corpus", n_process=1)
-    tokens = read_manifest(tmp_path / "corpus")["counts"]["tokens"]
-    assert estimate_tokens(tmp_path / "corpus") == tokens == N_TOKENS
+    assert estimate_tokens(tmp_path / "corpus") == N_TOKENS
     assert estimate_tokens([tmp_path / "corpus", folder / "b.jsonl"]) == 2 * N_TOKENS
-
-
-def test_what_cannot_be_read(tmp_path):
-    (tmp_path / "broken.txt.gz").write_bytes(b"no gzip")
-    (tmp_path / "bad.jsonl").write_text('no json\n{"text": 3}\n["a"]\n{"tokens": ["a", "b"]}\n')
-    assert estimate_tokens(tmp_path / "bad.jsonl") == 2
-    with pytest.raises(ValueError, match="broken.txt.gz"):
-        estimate_tokens(tmp_path / "broken.txt.gz")
-    with pytest.raises(ValueError, match="missing"):
-        estimate_tokens(tmp_path / "missing")
 
 
 # Tokens that a model cuts
@@ -105,20 +100,19 @@ def test_what_cannot_be_read(tmp_path):
 # 48 bytes are read: of é and 日, two and three bytes each, 24 and 16.
 TOKENS = ["a" * 48, "a" * 49, "é" * 24, "é" * 25, "日" * 16, "日" * 17, "日" * 17, "word"]
 
-SPELLING = {"max_characters": 50, "widest_filter": 5}
-
 
 @pytest.fixture
 def text(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text(" ".join(TOKENS[:4]) + "\n" + " ".join(TOKENS[4:]) + "\n", "utf8")
-    return path
+    (tmp_path / "text.txt").write_text("\n".join(TOKENS), "utf8")
+    return tmp_path / "text.txt"
 
 
 def test_bytes(text):
     found = audit_tokens(BiLMConfig(), [str(text)])
     # By the model's own spelling: it reads a cut token and a longer one alike.
-    spelled = character_ids([*TOKENS, *(token + "x" for token in TOKENS)], **SPELLING)
+    spelled = character_ids(
+        [*TOKENS, *(token + "x" for token in TOKENS)], max_characters=50, widest_filter=5
+    )
     alike = [(one == other).all() for one, other in zip(spelled, spelled[len(TOKENS) :])]
     full = {TOKENS[0], TOKENS[2], TOKENS[4]}  # read to the end, but with no room for more
     cut = [token for token, is_cut in zip(TOKENS, alike) if is_cut and token not in full]
@@ -131,13 +125,11 @@ def test_bytes(text):
     }
 
 
-def test_code_points(text):
+def test_models_of_other_kinds(text):
+    """One of code points; one without characters."""
     sizes = BiLMConfig(token_encoder="manylangs", n_characters=300)
     found = audit_tokens(sizes, [str(text)])
     assert (found["cut"], found["limit"]) == (1, "48 code points")
-
-
-def test_no_characters(text):
     with pytest.raises(ValueError, match="a model without characters does not truncate"):
         audit_tokens(BiLMConfig(**WORDS_ONLY), [str(text)])
     text.write_text("\n")

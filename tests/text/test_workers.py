@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from spacy_elmo.text import workers as module
@@ -34,9 +36,12 @@ def test_in_order_and_only_a_few_wait():
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("n_process", [1, 2])
-def test_an_error_comes_in_its_turn(n_process):
-    results = map_in_order(int, [(i, ("x" if i == 2 else "3",)) for i in range(9)], n_process)
-    assert [next(results), next(results)] == [(0, 3), (1, 3)]
-    with pytest.raises(ValueError, match="'x'"):
-        next(results)
+def test_errors_come_in_their_turn():
+    for n_process in (1, 2):
+        tasks = [(i, ("x" if i == 2 else "3",)) for i in range(9)]
+        results = map_in_order(int, tasks, n_process)
+        assert [next(results), next(results)] == [(0, 3), (1, 3)]
+        with pytest.raises(ValueError, match="'x'"):
+            next(results)
+    with pytest.raises(ChildProcessError, match="a worker process was killed"):
+        list(map_in_order(os._exit, [(0, (1,))], 2))

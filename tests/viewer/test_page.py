@@ -1,6 +1,5 @@
 """Text from corpora is data, whatever stands in it."""
 
-import html
 import json
 import re
 from html.parser import HTMLParser
@@ -62,14 +61,10 @@ def test_safe_json():
 
 def test_no_request_is_possible():
     text = make_page("title", [SECTION])
-    (policy,) = [
-        attributes["content"]
-        for tag, attributes in Elements(text).tags
-        if attributes.get("http-equiv") == "Content-Security-Policy"
-    ]
-    assert policy == (
-        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-    )
+    attributes = [attributes for _, attributes in Elements(text).tags]
+    inline = "script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+    policy = f"default-src 'none'; {inline}; img-src data:"
+    assert {"http-equiv": "Content-Security-Policy", "content": policy} in attributes
     assert set(re.findall(r"\bhttps?://[^\"'\s]+", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\b(fetch|XMLHttpRequest|import)\b|@import|url\(", text)
 
@@ -79,10 +74,8 @@ def test_the_script():
     source = (page.HERE / "page.js").read_text("utf8")
     assert len(source.splitlines()) <= 500
     assert max(map(len, source.splitlines())) <= 100
-    assert not re.search(
-        r"</script|<!--|innerHTML|outerHTML|insertAdjacent|document\.write", source
-    )
-    assert "eval(" not in source
+    making_html = r"</script|<!--|innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
+    assert not re.search(making_html, source)
 
 
 def test_a_frame_for_other_pages():
@@ -90,4 +83,3 @@ def test_a_frame_for_other_pages():
     ((tag, attributes),) = Elements(in_frame(whole, HOSTILE[5])).tags
     assert (tag, attributes["srcdoc"], attributes["title"]) == ("iframe", whole, HOSTILE[5])
     assert attributes["sandbox"] == "allow-scripts"
-    assert html.unescape(html.escape(whole)) == whole

@@ -27,8 +27,9 @@ def nlp(make_nlp):
     return make_nlp(store_layers=True)
 
 
-def section_of(page):
-    data = shown_pages.data_of(page)
+def section_of(shown, **settings):
+    """The only section of a page."""
+    data = shown_pages.data_of(render(shown, jupyter=False, **settings))
     shown_pages.check(data)
     (section,) = data["sections"]
     return section
@@ -40,13 +41,10 @@ def cosines(one, other):
 
 def test_senses(nlp):
     docs = list(nlp.pipe(TEXTS))
-    section = section_of(
-        render(docs, word=["bank", "money", "river", "lends", "sea"], jupyter=False)
-    )
+    section = section_of(docs, word=["bank", "money", "river", "lends", "sea"])
     assert section["views"] == ["layer 0", "layer 1", "layer 2", "mix"]
     bank, money, river, lends, sea = section["words"]
-    totals = [word["total"] for word in section["words"]]
-    assert totals == [6, 2, 2, 1, 0]
+    assert [word["total"] for word in section["words"]] == [6, 2, 2, 1, 0]
     assert bank["before"][:2] == ["the river", "a"]
     assert bank["after"][:2] == ["is green .", "of mud by the river"]
     assert bank["itself"] == ["bank"] * 6
@@ -59,21 +57,18 @@ def test_senses(nlp):
         shown = shown_pages.fractions(view["cosines"]).reshape(6, 5)
         np.testing.assert_allclose(shown, np.take_along_axis(every, near, axis=1), atol=1e-4)
         assert (np.diff(shown, axis=1) <= 1e-4).all()
-        np.testing.assert_array_equal(
-            np.sort(near), [[j for j in range(6) if j != i] for i in range(6)]
-        )
+        assert np.sort(near).tolist() == [[j for j in range(6) if j != i] for i in range(6)]
     assert "does not see the context" in bank["views"][0]["facts"]
     assert not shown_pages.fractions(bank["views"][0]["places"]).any()
     assert [row[0] for row in bank["table"]["rows"]] == section["views"]
     assert lends["notice"] == "“lends” occurs only once here: there is nothing to compare it with."
     assert sea["notice"] == "“sea” does not occur in this text."
-    assert money["views"]
-    assert river["views"]
+    assert money["views"] and river["views"]
 
 
 def test_places_are_the_components_aligned(nlp):
     docs = list(nlp.pipe(TEXTS))
-    (word,) = section_of(render(docs, word="bank", jupyter=False))["words"]
+    (word,) = section_of(docs, word="bank")["words"]
     places = [(doc, t.i) for doc in docs for t in doc if t.text == "bank"]
     shown = [shown_pages.fractions(view["places"]).reshape(6, 2) for view in word["views"]]
     for layer in (1, 2):
@@ -81,12 +76,9 @@ def test_places_are_the_components_aligned(nlp):
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         left, lengths, _ = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
         # Turned or not, the distances are those of the two components.
-        expected = (left * lengths)[:, :2]
-        distances = [
-            np.linalg.norm(each[:, None] - each[None], axis=2) for each in (shown[layer], expected)
-        ]
-        distances = [each / each.max() for each in distances]
-        np.testing.assert_allclose(*distances, atol=1e-3)
+        both = shown[layer], (left * lengths)[:, :2]
+        distances = [np.linalg.norm(each[:, None] - each[None], axis=2) for each in both]
+        np.testing.assert_allclose(*(each / each.max() for each in distances), atol=1e-3)
         share = (lengths[:2] ** 2).sum() / (lengths**2).sum()
         assert f"{share:.1%} of the variance" in word["views"][layer]["facts"]
     # Layer 2 cannot be turned nearer to layer 1.
@@ -100,7 +92,7 @@ def test_gold_senses_and_options(nlp):
         spans = [doc[t.i : t.i + 1] for t in doc if t.text == "bank"]
         doc.spans["senses"] = [spacy.tokens.Span(doc, s.start, s.end, label) for s in spans]
     options = {"gold": "spans:senses", "limit": 5, "projection": "tsne", "seed": 3}
-    (word,) = section_of(render(docs, word="bank", jupyter=False, options=options))["words"]
+    (word,) = section_of(docs, word="bank", options=options)["words"]
     assert (word["total"], len(word["before"])) == (6, 5)
     by_sense, by_group = word["views"][3]["colorings"]
     assert by_sense["labels"] == ["money", "row", "shore"]
@@ -111,15 +103,19 @@ def test_gold_senses_and_options(nlp):
     assert "5 of 6 occurrences, drawn evenly" in word["views"][3]["facts"]
 
 
-def test_without_layers(make_nlp):
+def test_without_layers_or_tensor(nlp, make_nlp):
+    """spaCy's `doc_cleaner` removes the tensor; the layers are shown."""
     docs = list(make_nlp().pipe(TEXTS))
-    section = section_of(render(docs, word="bank", jupyter=False))
-    assert section["views"] == ["vectors"]
+    assert section_of(docs, word="bank")["views"] == ["vectors"]
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
+    section = section_of(list(nlp.pipe(TEXTS)), word="bank")
+    assert section["views"] == ["layer 0", "layer 1", "layer 2"]
+    assert section["words"][0]["total"] == 6
 
 
 def test_heat(nlp):
     docs = list(nlp.pipe([TEXTS[0], TEXTS[2]]))
-    section = section_of(render(docs, style="heat", jupyter=False))
+    section = section_of(docs, style="heat")
     assert section["rows"] == [token.text for token in docs[0]]
     for number in range(3):
         shown = shown_pages.fractions(section["cosines"][number]).reshape(6, 4)
@@ -130,14 +126,13 @@ def test_heat(nlp):
 
 
 def test_mix(nlp):
-    assert "No component mixes" in section_of(render(nlp, style="mix", jupyter=False))["note"]
+    assert "No component mixes" in section_of(nlp, style="mix")["note"]
     nlp.add_pipe("tagger", config=tagger(listener())).add_label("NN")
     nlp.initialize()
-    section = section_of(render(nlp, style="mix", jupyter=False))
-    assert [row["names"] for row in section["rows"]] == [
-        ["tagger (gamma 1.000)", f"layer {number}"] for number in range(3)
-    ]
-    assert [row["figure"] for row in section["rows"]] == ["0.333"] * 3
+    rows = section_of(nlp, style="mix")["rows"]
+    name = "tagger (gamma 1.000)"
+    assert [row["names"] for row in rows] == [[name, f"layer {number}"] for number in range(3)]
+    assert [row["figure"] for row in rows] == ["0.333"] * 3
 
 
 def test_in_a_notebook(nlp, monkeypatch):
@@ -151,32 +146,16 @@ def test_in_a_notebook(nlp, monkeypatch):
     assert shown[0].startswith("<iframe srcdoc=")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "Give one: word='bank'"),
-        ({"style": "sense", "word": "bank"}, "'senses', 'heat' or 'mix'"),
-        ({"style": "heat"}, "two Docs, got 6"),
-        ({"style": "mix"}, "Give the nlp object"),
-        ({"word": "bank", "options": {"projection": "umap"}}, "'pca' or 'tsne'"),
-    ],
-)
-def test_bad_input(nlp, options, message):
-    with pytest.raises(ValueError, match=message):
-        render(list(nlp.pipe(TEXTS)), jupyter=False, **options)
-
-
-def test_docs_without_vectors(nlp):
-    doc = spacy.blank("en")("my bank")
-    with pytest.raises(ValueError, match="no contextual vectors"):
-        render(doc, word="bank", jupyter=False)
-    with pytest.raises(ValueError, match="not a pipeline"):
-        render(nlp, word="bank", jupyter=False)
-
-
-def test_docs_without_tensor(nlp):
-    """spaCy's `doc_cleaner` removes it; the layers are shown."""
-    nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
-    section = section_of(render(list(nlp.pipe(TEXTS)), word="bank", jupyter=False))
-    assert section["views"] == ["layer 0", "layer 1", "layer 2"]
-    assert section["words"][0]["total"] == 6
+def test_bad_input(nlp):
+    docs, plain = list(nlp.pipe(TEXTS)), spacy.blank("en")("my bank")
+    for shown, settings, message in (
+        (docs, {}, "Give one: word='bank'"),
+        (docs, {"style": "sense", "word": "bank"}, "'senses', 'heat' or 'mix'"),
+        (docs, {"style": "heat"}, "two Docs, got 6"),
+        (docs, {"style": "mix"}, "Give the nlp object"),
+        (docs, {"word": "bank", "options": {"projection": "umap"}}, "'pca' or 'tsne'"),
+        (plain, {"word": "bank"}, "no contextual vectors"),
+        (nlp, {"word": "bank"}, "not a pipeline"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            render(shown, jupyter=False, **settings)
