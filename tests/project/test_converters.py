@@ -27,8 +27,13 @@ def convert(tmp_path, monkeypatch):
 
 
 def shown(path):
-    """The words of each Doc, and what stands on it."""
-    return [[" ".join(token.text for token in doc), *annotation(doc)] for doc in docs(path)]
+    """The words of each Doc of a file, and what stands on it. Bars are between sentences."""
+    lines = []
+    for doc in docs(path):
+        parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
+        words = " | ".join(" ".join(token.text for token in part) for part in parts)
+        lines.append(" / ".join([words, *annotation(doc)]))
+    return lines
 
 
 def annotation(doc):
@@ -36,7 +41,7 @@ def annotation(doc):
         yield f"{ent.text.strip()} {ent.label_}"
     for key, group in doc.spans.items():
         spans = [f"{span.text} {span.label_}".strip() for span in group]
-        yield f"{key}: {' | '.join(spans)}"
+        yield f"{key}: {', '.join(spans)}".strip()
     assert set(doc.cats.values()) <= {0.0, 1.0}
     yield from (name for name, value in doc.cats.items() if value)
 
@@ -58,14 +63,14 @@ UNER = """# newdoc id = one
 3\tAnn\tB-PER\t-\tsomebody
 """
 # A Latin-1 letter a line.
-TREC = "".join(f"{i} What is caf\u00e9 {i} ?\n" for i in range(6)).encode("latin-1")
 TREC_LABELS = ("description", "entity", "abbreviation", "human", "location", "number")
+TREC = "".join(f"{i} What is caf\u00e9 {i} ?\n" for i in range(6)).encode("latin-1")
 SRL = """\
 {"words": ["He", "gave", "up"], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "I-V"]}]}
 {"words": ["."], "frames": []}
 """
 PAIRS = {
-    "s1.dev": "A man is n't here . \nIt rains . \nYes \n",
+    "s1.dev": "He is n't here . \nIt rains . \nYes \n",
     "s2.dev": "A man left . \nIt is dry . \nNo \n",
     "labels.dev": "entailment\ncontradiction\nneutral\n",
     "more.tsv": 'sentence1\tsentence2\tgold_label\n"He\'s here.\tA "man" left.\tneutral\n',
@@ -77,8 +82,10 @@ QAMR = {
     ),
     "sentences.tsv": "one\tTom Lee ran -LRB- home\n",
 }
+TOM = "Who ran ? | Tom Lee ran ( home / question: Who ran ? / context: Tom Lee ran ( home / "
+TOM += "answer: Tom"
 LITBANK = """#begin document (one); part 0
-one\t0\t0\tThe\t_\t_\t_\t_\t_\t_\t_\t_\t(0
+one\t0\t0\tAn\t_\t_\t_\t_\t_\t_\t_\t_\t(0
 one\t0\t1\told\t_\t_\t_\t_\t_\t_\t_\t_\t
 one\t0\t2\tman\t_\t_\t_\t_\t_\t_\t_\t_\t0)
 one\t0\t3\tsaw\t_\t_\t_\t_\t_\t_\t_\t_\t
@@ -86,7 +93,7 @@ one\t0\t4\this\t_\t_\t_\t_\t_\t_\t_\t_\t(0)|(1
 one\t0\t5\tcat\t_\t_\t_\t_\t_\t_\t_\t_\t1)
 
 one\t0\t0\tHe\t_\t_\t_\t_\t_\t_\t_\t_\t(0)
-one\t0\t1\tslept\t_\t_\t_\t_\t_\t_\t_\t_\t_
+one\t0\t1\tran\t_\t_\t_\t_\t_\t_\t_\t_\t_
 
 #end document
 """
@@ -94,7 +101,7 @@ ONTOGUM = """# newdoc id = two
 1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_
 1\tDo\tdo\tAUX\tVB\t_\t0\troot\t_\tSpaceAfter=No
 2\tn't\tnot\tPART\tRB\t_\t1\tadvmod\t_\t_
-3\tsee\tsee\tVERB\tVB\t_\t1\tx\t_\t_
+3\tgo\tgo\tVERB\tVB\t_\t1\tx\t_\t_
 3.1\t_\t_\t_\t_\t_\t_\t_\t_\t_
 
 1\tAnn\tAnn\tPROPN\tNNP\t_\t3\tposs\t_\tDiscourse=x:1->2|Entity=(4(1
@@ -116,129 +123,94 @@ HOMOGRAPHS = (
     '"bass"\t"bass"\t"The bassline."\t4\t8\n'  # a part of a token
     '"bass"\t"bass"\t"Loud bass"\t5\t9\n'
 )
-# Arguments and files of each converter.
+# Arguments and files of each converter, and what it writes.
 SAMPLES = {
     "wnut17": (
         "train.conll out.spacy",  # A line with a single TAB separates sentences, too.
         {"train.conll": "In\tO\nNew\tB-loc\nYork\tI-loc\n\t\nBob\tB-person\n.\tO\n"},
+        "In New York / New York loc\nBob . / Bob person",
     ),
-    "sst5": ("stsa.dev out.spacy", {"stsa.dev": "0 awful .\n4 a wonder of a film\n"}),
-    "sst5 trees": ("train.txt out.spacy", {"train.txt": TREES}),
-    "sst5 phrases": ("train.txt out.spacy --phrases", {"train.txt": TREES}),
-    "uner": ("dev.iob2 out.spacy", {"dev.iob2": UNER}),
-    "trec": ("TREC.test out.spacy", {"TREC.test": TREC}),
-    "srl": ("roles.jsonl out.spacy", {"roles.jsonl": SRL}),
-    "pairs": (". dev out.spacy --dev out-dev.spacy --n-dev 1 --more more.tsv", PAIRS),
-    "qamr": ("qamr.tsv sentences.tsv out.spacy", QAMR),
-    "coref": ("in splits.tsv out/c", COREF),
-    "homograph": ("in out.spacy", {"in/bass.tsv": HOMOGRAPHS}),
-}
-# What is written, and some of what is printed.
-CONVERTED = {
-    "wnut17": ({"out.spacy": [["In New York", "New York loc"], ["Bob .", "Bob person"]]}, ""),
     "sst5": (
-        {"out.spacy": [["awful .", "very negative"], ["a wonder of a film", "very positive"]]},
-        "",
+        "stsa.dev out.spacy",
+        {"stsa.dev": "0 awful .\n4 a wonder of a film\n"},
+        "awful . / very negative\na wonder of a film / very positive",
     ),
     "sst5 trees": (
-        {"out.spacy": [["A fine film .", "very positive"], ["Not good", "negative"]]},
-        "",
+        "train.txt out.spacy",
+        {"train.txt": TREES},
+        "A fine film . / very positive\nNot good / negative",
     ),
     "sst5 phrases": (
-        {
-            "out.spacy": [
-                *(["A fine film .", "very positive"], ["A fine film", "positive"]),
-                *(["A", "neutral"], ["fine film", "very positive"], ["fine", "positive"]),
-                *(["film", "neutral"], [".", "neutral"]),
-                *(["Not good", "negative"], ["Not", "neutral"], ["good", "positive"]),
-            ]
-        },
-        "",
+        "train.txt out.spacy --phrases",
+        {"train.txt": TREES},
+        "A fine film . / very positive\nA fine film / positive\nA / neutral\n"
+        "fine film / very positive\nfine / positive\nfilm / neutral\n. / neutral\n"
+        "Not good / negative\nNot / neutral\ngood / positive",
     ),
-    # Comments are none of the text, OTH and the slip B-O are no entities.
     "uner": (
-        {
-            "out.spacy": [
-                ["New York is Swiss cheese .", "New York LOC"],
-                ["# Bob Ann", "Bob PER", "Ann PER"],
-            ]
-        },
-        "",
+        "dev.iob2 out.spacy",
+        {"dev.iob2": UNER},
+        # Comments are none of the text, OTH and the slip B-O are no entities.
+        "New York is Swiss cheese . / New York LOC\n# Bob Ann / Bob PER / Ann PER",
     ),
     "trec": (
-        {"out.spacy": [[f"What is caf\u00e9 {i} ?", name] for i, name in enumerate(TREC_LABELS)]},
-        "",
+        "TREC.test out.spacy",
+        {"TREC.test": TREC},
+        "\n".join(f"What is caf\u00e9 {i} ? / {label}" for i, label in enumerate(TREC_LABELS)),
     ),
     "srl": (
-        {"out.spacy": [["He gave up", "srl: He ARG0 | gave up V"], [".", "srl: "]]},
-        "2 sentences, 4 tokens, 1 predicates, 1 roles",
+        "roles.jsonl out.spacy",
+        {"roles.jsonl": SRL},
+        "He gave up / srl: He ARG0, gave up V\n. / srl:",
     ),
-    # SNLI's tokens are kept, quotes are text, and the last pairs are apart.
     "pairs": (
-        {
-            "out.spacy": [
-                [
-                    "A man is n't here . A man left .",
-                    *("premise: A man is n't here .", "hypothesis: A man left .", "entailment"),
-                ],
-                [
-                    "It rains . It is dry .",
-                    *("premise: It rains .", "hypothesis: It is dry .", "contradiction"),
-                ],
-                [
-                    '" He \'s here . A " man " left .',
-                    *("premise: \"He's here.", 'hypothesis: A "man" left.', "neutral"),
-                ],
-            ],
-            "out-dev.spacy": [["Yes No", "premise: Yes", "hypothesis: No", "neutral"]],
-        },
-        "3 pairs",
+        ". dev out.spacy --dev out-dev.spacy --n-dev 1 --more more.tsv",
+        PAIRS,
+        # SNLI's tokens are kept, quotes are text, and the last pairs are apart.
+        """\
+He is n't here . | A man left . / premise: He is n't here . / hypothesis: A man left . / entailment
+It rains . | It is dry . / premise: It rains . / hypothesis: It is dry . / contradiction
+" He 's here . | A " man " left . / premise: "He's here. / hypothesis: A "man" left. / neutral
+out-dev.spacy
+Yes | No / premise: Yes / hypothesis: No / neutral""",
     ),
-    # Of two clusters of one mention the first has it.
+    "qamr": ("qamr.tsv sentences.tsv out.spacy", QAMR, f"{TOM}, Tom Lee"),
     "coref": (
-        {
-            "out/c-test.spacy": [
-                [
-                    "The old man saw his cat He slept",
-                    *("coref_clusters_1: The old man | his | He", "coref_clusters_2: his cat"),
-                ]
-            ],
-            "out/c-train.spacy": [
-                [
-                    "Do n't see Ann 's cat and her it",
-                    *("coref_clusters_1: Ann 's | her", "coref_clusters_2: Ann 's cat | it"),
-                ]
-            ],
-            "out/c-dev.spacy": [],
-        },
-        "c-test.spacy: 1 documents, 8 tokens, 4 mentions, 2 clusters",
+        "in splits.tsv out/c",
+        COREF,
+        # Of two clusters of one mention the first has it.
+        """\
+out/c-dev.spacy
+out/c-test.spacy
+An old man saw his cat | He ran / coref_clusters_1: An old man, his, He / coref_clusters_2: his cat
+out/c-train.spacy
+Do n't go | Ann 's cat and her it / coref_clusters_1: Ann 's, her / coref_clusters_2: Ann 's cat, it
+""",
     ),
     "homograph": (
-        {
-            "out.spacy": [
-                ['A naïve Bass swam " off " .', "senses: Bass bass_corp"],
-                ["Loud bass", "senses: bass bass"],
-            ]
-        },
-        "2 sentences, 2 senses",
+        "in out.spacy",
+        {"in/bass.tsv": HOMOGRAPHS},
+        'A naïve Bass swam " off " . / senses: Bass bass_corp\nLoud bass / senses: bass bass',
     ),
+}
+PRINTED = {
+    "srl": ["2 sentences, 4 tokens, 1 predicates, 1 roles"],
+    "pairs": ["3 pairs", "1 pairs"],
+    "coref": ["1 documents, 8 tokens, 4 mentions, 2 clusters", "1 mentions left out"],
+    "homograph": ["2 sentences, 2 senses", "wrong offsets: 1", "a part of a token: 1"],
 }
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", SAMPLES)
 def test_convert(convert, name):
-    arguments, files = SAMPLES[name]
-    written, message = CONVERTED[name]
+    """What is written to each file, and printed."""
+    arguments, files, expected = SAMPLES[name]
     printed = convert(name.split()[0], arguments, files)
-    assert {path: shown(path) for path in written} == written
-    assert message in printed
-    if name == "coref":
-        assert "1 mentions left out" in printed
-        found = {part: docs(f"out/c-{part}.spacy")[0].sents for part in ("train", "test")}
-        starts = {part: [sentence.start for sentence in sents] for part, sents in found.items()}
-        assert starts == {"train": [0, 3], "test": [0, 6]}
-    if name == "homograph":
-        assert "wrong offsets: 1" in printed and "a part of a token: 1" in printed
+    written = shown("out.spacy") if Path("out.spacy").exists() else []
+    for path in sorted({*Path().rglob("*.spacy")} - {Path("out.spacy")}):
+        written += [str(path), *shown(path)]
+    assert "\n".join(written) == expected.strip()
+    assert all(message in printed for message in PRINTED.get(name, ()))
 
 
 # The line "Not good" of the trees, changed.
@@ -274,7 +246,7 @@ NO_UNER = ("1\tBob\n", "Bob\t1\tB-PER\n", "2\tBob\tX-PER\n", "2\tBob\tI-PER\n")
     ],
 )
 def test_what_is_wrong_is_named(convert, name, file, before, after, named):
-    arguments, files = SAMPLES[name]
+    arguments, files, _ = SAMPLES[name]
     content, *changes = (
         part if isinstance(part, bytes) or part is None else part.encode()
         for part in (files[file], before, after)
@@ -286,7 +258,7 @@ def test_what_is_wrong_is_named(convert, name, file, before, after, named):
         files = {**files, file: content.replace(*changes)}
     printed = convert(name.split()[0], arguments, files, fails=True)
     assert "".join(named.split()) in "".join(printed.split())
-    assert not list(Path().glob("out*"))
+    assert not Path("out.spacy").exists() and not Path("out").exists()
 
 
 def squad(n_articles):
@@ -301,15 +273,15 @@ def squad(n_articles):
 
 def test_convert_questions(convert):
     """The last articles are test and dev set; other questions train, too."""
-    convert("qamr", *SAMPLES["qamr"])
+    convert("qamr", *SAMPLES["qamr"][:2])
     convert("squad", "squad.json out-qa --n-articles 2 --more out.spacy", squad(5))
-    found = {
-        split: [row[2:] for row in shown(f"out-qa-{split}.spacy")]
-        for split in ("train", "dev", "test")
-    }
-    anna = [[f"context: Anna has {i} cats.", "answer: Anna"] for i in range(5)]
-    tom = ["context: Tom Lee ran ( home", "answer: Tom | Tom Lee"]
-    assert found == {"train": [anna[0], tom], "dev": anna[1:3], "test": anna[3:]}
+    found = {part: shown(f"out-qa-{part}.spacy") for part in ("train", "dev", "test")}
+    anna = [
+        f"Who has cats ? | Anna has {i} cats . / question: Who has cats? / "
+        f"context: Anna has {i} cats. / answer: Anna"
+        for i in range(5)
+    ]
+    assert found == {"train": [anna[0], f"{TOM}, Tom Lee"], "dev": anna[1:3], "test": anna[3:]}
     arguments = "squad.json out-none --n-articles 2"
     assert "only 4 articles" in convert("squad", arguments, squad(4), fails=True)
     printed = convert("squad", arguments, {"squad.json": '{"data": [{}]}'}, fails=True)
@@ -324,7 +296,7 @@ def test_columns_of_conll_2000(tmp_path):
     (tmp_path / "train.txt").write_text(CHUNKS, "utf8")
     convert_with_spacy(tmp_path / "train.txt", tmp_path, file_type="spacy", converter="ner")
     one, two = make_bio_corpus(tmp_path / "train.spacy", spans_key="chunks")(spacy.blank("en"))
-    assert [*annotation(one.reference)] == ["chunks: He NP | ran VP | the race NP"]
+    assert [*annotation(one.reference)] == ["chunks: He NP, ran VP, the race NP"]
     assert not one.reference.has_annotation("ENT_IOB")
     assert [token.text for token in two.predicted] == ["It", "ended"]
     assert not two.predicted.spans

@@ -2,14 +2,12 @@
 learned is kept; what is not annotated teaches nothing; impossible settings are named."""
 
 import pickle
-import shutil
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import spacy
-from spacy.cli.package import package
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Model
@@ -24,7 +22,15 @@ from helpers.calls import note_calls
 from helpers.commands import run_python
 from helpers.components import concat_input, embed, listener
 from helpers.gradients import check_gradients, parameters, randomize
-from helpers.tasks import CLUSTERS, RNN, TASKS, cluster_examples, without_elmo
+from helpers.tasks import (
+    CLUSTERS,
+    LSTM,
+    RNN,
+    TASKS,
+    cluster_examples,
+    question_examples,
+    without_elmo,
+)
 
 CRF, SRL, COREF, QA, TEXTPAIR = TASKS
 
@@ -62,32 +68,29 @@ OUTPUT = "model.output_tok2vec"
 
 
 @pytest.mark.parametrize(
-    ("task", "tok2vec", "output", "places", "score"),
+    ("task", "tok2vec", "output", "places"),
     [
-        (CRF, listener(), {}, [TOK2VEC], 0.3),
-        (CRF, EMBEDDED, {}, [EMBED], 1.0),
-        (CRF, concat_input(), {}, [CONCAT], 1.0),
-        (SRL, INPUT, {}, [TOK2VEC], 1.0),
-        (SRL, concat_input(), {}, [CONCAT], 1.0),
-        (COREF, INPUT, {}, [TOK2VEC], 0.4),  # vectors of random weights tell little
-        (COREF, concat_input(), {}, [CONCAT], 1.0),
-        (QA, INPUT, {}, [TOK2VEC], 1.0),
-        (QA, concat_input(), BOTH, [CONCAT, OUTPUT], 1.0),
-        (TEXTPAIR, INPUT, {}, [TOK2VEC], 1.0),
-        (TEXTPAIR, TEXTPAIR.tok2vec, BOTH, [OUTPUT], 1.0),
-        (TEXTPAIR, concat_input(), BOTH, [CONCAT, OUTPUT], 1.0),
-        (BCN, INPUT, {"elmo": INPUT}, [TOK2VEC, "model.elmo"], 1.0),
-        (MULTILABEL, INPUT, {"elmo": INPUT}, [TOK2VEC, "model.elmo"], 1.0),
+        (CRF, EMBEDDED, {}, [EMBED]),
+        (CRF, concat_input(), {}, [CONCAT]),
+        (SRL, INPUT, {}, [TOK2VEC]),
+        (COREF, concat_input(), {}, [CONCAT]),
+        (QA, INPUT, {}, [TOK2VEC]),
+        (QA, concat_input(), BOTH, [CONCAT, OUTPUT]),
+        (TEXTPAIR, TEXTPAIR.tok2vec, BOTH, [OUTPUT]),
+        (TEXTPAIR, concat_input(), BOTH, [CONCAT, OUTPUT]),
+        (BCN, INPUT, {"elmo": INPUT}, [TOK2VEC, "model.elmo"]),
+        (MULTILABEL, INPUT, {"elmo": INPUT}, [TOK2VEC, "model.elmo"]),
     ],
     ids=lambda value: getattr(value, "factory", None),
 )
-def test_it_learns_from_elmo(make, tmp_path, task, tok2vec, output, places, score):
+def test_it_learns_from_elmo(make_nlp, tmp_path, task, tok2vec, output, places):
     """And finds the same where its listeners are replaced by the language model."""
-    nlp = make(task, tok2vec, elmo=True, **output)
+    spacy.util.fix_random_seed(0)
+    nlp = task.add(make_nlp(), tok2vec, **output)
     task.train(nlp)
-    scores, found = task.main_scores(nlp), task.found_by(nlp)
-    assert scores[0] >= score
-    assert score < 1.0 or (set(scores) == {1.0} and task.all_right(nlp, found))
+    found = task.found_by(nlp)
+    assert set(task.main_scores(nlp)) == {1.0}
+    assert task.all_right(nlp, found)
     mixes = [one for one in nlp.get_pipe(task.factory).model.walk() if "scalar_mix" in one.name]
     assert len(mixes) == len(places)
     assert ("output" in {mix.attrs["place"] for mix in mixes}) == bool(output)
@@ -194,11 +197,9 @@ def test_disk_bytes_and_pickle(task, know, tmp_path):
 
 
 USE = """
-import sys
-sys.path.insert(0, "site")
-import en_tiny
+import spacy
 from spacy.tokens import DocBin
-nlp = en_tiny.load()
+nlp = spacy.load("pipeline")
 for name in nlp.pipe_names:
     with nlp.select_pipes(enable=name):
         docs = nlp.pipe(DocBin().from_disk(f"{name}-read").get_docs(nlp.vocab))
@@ -206,17 +207,13 @@ for name in nlp.pipe_names:
 """
 
 
-def test_package(know, tmp_path):
-    """In a new process each component finds the same; a DocBin keeps it."""
+def test_a_new_process_finds_the_same(know, tmp_path):
+    """And a DocBin keeps it."""
     nlp = spacy.blank("en")
     for task in TASKS:
         nlp.add_pipe(task.factory, source=know(task))
         DocBin(docs=task.docs(nlp)).to_disk(tmp_path / f"{task.factory}-read")
     nlp.to_disk(tmp_path / "pipeline")
-    settings = {"name": "tiny", "version": "1.2.3", "create_sdist": False, "create_wheel": True}
-    package(tmp_path / "pipeline", tmp_path, **settings)
-    (wheel,) = (tmp_path / "en_tiny-1.2.3" / "dist").glob("*.whl")
-    shutil.unpack_archive(wheel, tmp_path / "site", "zip")
     run_python("-c", USE, cwd=tmp_path)
     for task in TASKS:
         path = tmp_path / f"{task.factory}-found"
@@ -270,7 +267,7 @@ def test_empty_docs(task, know):
         assert not task.found(first) and not task.found(last)
 
 
-@pytest.mark.parametrize("max_batch_tokens", [1, 10, 20, 4096])
+@pytest.mark.parametrize("max_batch_tokens", [1, 10])
 @pytest.mark.parametrize("task", [CRF, SRL, QA, TEXTPAIR], ids=lambda task: task.factory)
 def test_batches_change_nothing(task, know, monkeypatch, max_batch_tokens):
     """However many tokens are read at a time, which is no more than the setting says, or one
@@ -321,20 +318,27 @@ def crf_examples(nlp):
     return [*CRF.examples(nlp), *plain, partly_known]
 
 
+def unanswerable(nlp):
+    """A question, and one that its context does not answer."""
+    return question_examples(nlp, [QA.texts[0], (QA.texts[0][0], QA.texts[1][1], [])])
+
+
 def some_clusters(nlp):
     return cluster_examples(nlp, CLUSTERS[1:4])
 
 
-SMALL_STEP = {"step": 3e-4, "rel": 0.02}  # Spans whose scores are far apart stay what they are.
+ELMO = {"elmo": True, "tok2vec": INPUT, **BOTH, "max_batch_tokens": 30}
 
 
 @pytest.mark.parametrize(
     ("task", "examples", "settings", "scale", "bounds"),
     [
-        (CRF, crf_examples, {}, 0.3, {"rel": 0.03, "noise": 0.05}),
-        (SRL, SRL.examples, {"max_batch_tokens": 10}, 0.3, {**SMALL_STEP, "noise": 0.05}),
-        (COREF, some_clusters, {"mention_loss": 0.3}, 0.2, SMALL_STEP),
-        (COREF, some_clusters, {"mention_loss": 0.3, "singletons": False}, 0.2, SMALL_STEP),
+        (CRF, crf_examples, {}, 0.3, {"step": 1e-3, "rel": 0.03, "noise": 0.05}),
+        (SRL, SRL.examples, {"max_batch_tokens": 10}, 0.3, {"rel": 0.05, "noise": 0.05}),
+        (QA, unanswerable, ELMO, 0.4, {"step": 1e-3}),
+        (QA, QA.examples, {**ELMO, "window": 4, "overlap": 2}, 0.4, {"step": 1e-3}),
+        (COREF, some_clusters, {"mention_loss": 0.3}, 0.2, {"rel": 0.02}),
+        (COREF, some_clusters, {"mention_loss": 0.3, "singletons": False}, 0.2, {"rel": 0.02}),
     ],
 )
 def test_gradients(make, task, examples, settings, scale, bounds):
@@ -351,7 +355,8 @@ def test_gradients(make, task, examples, settings, scale, bounds):
     def loss():
         return pipe.update(data, losses={})[pipe.name]
 
-    check_gradients(pipe.model, loss, **bounds)
+    # With small steps, spans whose scores are far apart stay what they are.
+    check_gradients(pipe.model, loss, **{"step": 3e-4, **bounds})
 
 
 def test_other_tokens_than_the_reference():
@@ -388,8 +393,6 @@ def test_other_tokens_than_the_reference():
 def test_labels(make, task, known, own):
     nlp = make(task)
     pipe = nlp.get_pipe(task.factory)
-    with pytest.raises(ValueError, match="Labels for component"):
-        nlp("Tom ran .")
     plain = Example(nlp.make_doc("Tom ran ."), nlp.make_doc("Tom ran ."))
     with pytest.raises(ValueError, match="finds no spans in doc"):
         pipe.initialize(lambda: [plain])
@@ -399,6 +402,10 @@ def test_labels(make, task, known, own):
     assert pipe.label_data == [*known[::-1], *own]
     with pytest.raises(ValueError, match="LOC"):
         pipe.add_label("LOC")
+
+
+def encoder(kind, **changed):
+    return {"tok2vec": without_elmo({**kind, **changed})}
 
 
 @pytest.mark.parametrize(
@@ -416,6 +423,17 @@ def test_labels(make, task, known, own):
         (COREF, {"model": {"encoder_width": 7}}, "must be even .*got 7"),
         (COREF, {"model": {"dropout": 1.0}}, "dropout must be .*got 1.0"),
         (COREF, {"model": {"input_dropout": -0.1}}, "input_dropout.*got -0.1"),
+        (BCN, {"hidden_width": 0}, "hidden_width.*got 0"),
+        (BCN, {"maxout_widths": [3, 0]}, "0"),
+        (BCN, {"dropout": 1}, "got 1"),
+        (CRF, encoder(RNN, width=5), "width .*5"),
+        (CRF, encoder(RNN, depth=0), "depth .*0"),
+        (CRF, encoder(RNN, cell="rnn"), "'rnn'"),
+        (CRF, encoder(RNN, dropout=1.0), "got 1.0"),
+        (CRF, encoder(LSTM, directions="both"), "directions.*'both'"),
+        (CRF, encoder(LSTM, depth=0), "depth .*0"),
+        (CRF, encoder(LSTM, width=5, directions="bidirectional"), "width .*5"),
+        (CRF, encoder(LSTM, dropout=1.0), r"1\.0"),
         (QA, {"groups": ["question"]}, "two different names"),
         (QA, {"width": 0}, "got 0"),
         (QA, {"window": 10, "overlap": 10}, "overlap"),

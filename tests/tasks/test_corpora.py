@@ -103,8 +103,8 @@ READ = [
         {"same_1": ["Ann", "She"], "same_2": ["Bob"]},
     ),
     (
-        *("CorefCorpus", {}, {"words": ["Yes"], "clusters": []}),
-        *({"words": "Yes"}, {"coref_clusters_1": []}),
+        *("CorefCorpus", {}, {"words": ["Yes", "."], "clusters": []}),
+        *({"words": "Yes ."}, {"coref_clusters_1": []}),
     ),
     ("QACorpus", {}, QUESTION, WON, ANSWERED),
     ("QACorpus", {}, {**QUESTION, **NOT_ANSWERED}, WON, {"answer": [], "texts": []}),
@@ -196,17 +196,6 @@ def test_wrong_docs_are_named(tmp_path, reader, key, label, place, named):
         read(reader, tmp_path / "x.spacy", **settings)
 
 
-@pytest.mark.parametrize("reader", sorted({row[0] for row in READ}))
-def test_broken_docs_are_named(tmp_path, reader):
-    """Bytes that are no such file, half of one, and one with other content."""
-    whole = DocBin(docs=[NLP("A man")]).to_bytes()
-    other = zlib.compress(srsly.msgpack_dumps({"attrs": [1]}))
-    for content in (b"no DocBin", whole[: len(whole) // 2], other):
-        (tmp_path / "x.spacy").write_bytes(content)
-        with pytest.raises(ValueError, match=r"x\.spacy is not a \.spacy file, or it is broken: "):
-            read(reader, tmp_path / "x.spacy")
-
-
 WRONG = {
     ("BIOCorpus", json.dumps(TAGS)): [
         ("New York", r"this is not JSON \(.*\): expected {"),
@@ -230,14 +219,11 @@ WRONG = {
         (frames({"tags": ["O"]}), "4 words, but 1 tags of token 1"),
         (frames({"tags": ["O", "B-V", "I-ARG0", "O"]}), "token 2: I-ARG0 follows B-V"),
         (frames({"tags": ["O", "B-V", "S-ARG0", "O"]}), "'S-ARG0'"),
-        (frames({"tags": ["O", "B-V", "B-", "O"]}), "'B-'"),
         (frames({}, {"tags": ["O"] * 4}), "token 1 has two different frames"),
     ],
     ("CorefCorpus", json.dumps(CLUSTERS)): [
         ({"words": ["a"]}, '"clusters" is missing'),
-        ({**CLUSTERS, "words": ["", *"abcdef"]}, r'"words"\[0\]'),
         ({**CLUSTERS, "sentence_starts": 0}, '"sentence_starts" should be a valid array, got 0'),
-        (clusters([0, 1]), r'"clusters"\[0\]\[0\]'),
         (clusters([[0, 1, 2]]), r'"clusters"\[0\]\[0\] .*got .0, 1, 2.'),
         (clusters([["0", 1]]), r'"clusters"\[0\]\[0\]\[0\] .*integer, got "0"'),
         (clusters([[0, 8]]), r"\[0, 8\] is not a mention.*<= 7"),
@@ -293,6 +279,8 @@ def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
 
 
 LINE = json.dumps(TAGS).encode()
+WHOLE = DocBin(docs=[NLP("A man")]).to_bytes()
+NOT_SPACY = r"x\.spacy is not a \.spacy file, or it is broken: "
 
 
 @pytest.mark.parametrize(
@@ -302,8 +290,11 @@ LINE = json.dumps(TAGS).encode()
         ("x.jsonl.gz", LINE, "broken gzip file"),
         ("x.jsonl.gz", gzip.compress(LINE)[:-9], "broken gzip file"),
         ("x.jsonl.gz", gzip.compress(LINE)[:20] + b"?" * 30, "broken gzip"),
+        ("x.spacy", b"no DocBin", NOT_SPACY),
+        ("x.spacy", WHOLE[: len(WHOLE) // 2], NOT_SPACY),
+        ("x.spacy", zlib.compress(srsly.msgpack_dumps({"attrs": [1]})), NOT_SPACY),
     ],
-    ids=["latin1", "no_gzip", "cut", "garbled"],  # gzip's bytes carry the time
+    ids=["latin1", "no_gzip", "cut", "garbled", "no_docs", "half", "other"],
 )
 def test_files_of_another_kind_are_named(tmp_path, name, content, named):
     (tmp_path / name).write_bytes(content)

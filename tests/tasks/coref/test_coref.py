@@ -181,7 +181,8 @@ def test_mentions_out_of_reach_are_no_error(trained):
 
 
 def test_no_gold_clusters(trained):
-    assert trained.update([example("", [[]]), *cluster_examples(trained)])["elmo_coref"] > 0.0
+    data = [example("", [[]]), example("Anna", [[(0, 1)]]), *cluster_examples(trained)]
+    assert trained.update(data)["elmo_coref"] > 0.0
     with pytest.raises(ValueError, match="finds no clusters in doc.spans"):
         trained.get_pipe("elmo_coref").initialize(lambda: [example("Tom ran .", [])])
 

@@ -101,11 +101,8 @@ def test_loss_of_antecedents():
         assert loss == pytest.approx(brute_loss(scores, right))
         check_differences([(scores, gradient)], partial(brute_loss, scores, right))
         assert not gradient[scores == -np.inf].any()
-
-
-def test_large_scores():
-    scores = np.array([[-np.inf], [300.0]], dtype="float32")
-    loss, gradient = antecedent_loss(scores, np.array([[False], [False]]))
+    large = np.array([[-np.inf], [300.0]], dtype="float32")
+    loss, gradient = antecedent_loss(large, np.array([[False], [False]]))
     assert loss == pytest.approx(300.0)
     assert gradient.tolist() == [[0.0], [1.0]]
 
@@ -118,9 +115,3 @@ def test_loss_of_mentions():
     expected = -np.log(probabilities[0]) - np.log(1 - probabilities[1])
     assert loss == pytest.approx(expected)
     np.testing.assert_allclose(gradient, [0, probabilities[0] - 1, probabilities[1], 0], atol=1e-9)
-
-
-@pytest.mark.parametrize("shape", [(0, 0), (1, 0)])
-def test_without_pairs(shape):
-    loss, gradient = antecedent_loss(np.zeros(shape), np.zeros(shape, dtype=bool))
-    assert loss == 0.0 and gradient.shape == shape

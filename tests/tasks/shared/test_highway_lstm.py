@@ -109,12 +109,3 @@ def test_initial_weights():
     bias = model.get_param("b").reshape(2, 5, 3)
     assert (bias[:, 1] == 1.0).all()
     assert bias.sum() == 6.0
-
-
-def test_only_empty_sequences():
-    model = build_highway_lstm(6, 2).initialize(X=inputs())
-    empty = [np.zeros((0, 4), dtype="float32")]
-    outputs, backprop = model(empty, is_train=True)
-    assert [output.shape for output in outputs] == [(0, 6)]
-    assert [d.shape for d in backprop(outputs)] == [(0, 4)]
-    assert model.predict([]) == []

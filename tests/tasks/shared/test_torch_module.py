@@ -12,7 +12,6 @@ from thinc.api import Adam, Model
 
 from spacy_elmo.tasks.coref.model import build_coref
 from spacy_elmo.tasks.shared.encoders import build_birnn
-from spacy_elmo.tasks.shared.highway_lstm import build_highway_lstm
 from spacy_elmo.tasks.shared.recurrent import BidirectionalRNN, VariationalDropout, pad, run_gru
 from spacy_elmo.tasks.shared.text_layer import by_padded
 from spacy_elmo.tasks.shared.torch_module import get_module_shim
@@ -114,15 +113,10 @@ def test_what_is_saved_otherwise_is_refused(changes, named):
     message = srsly.msgpack_loads(shim.to_bytes())
     with pytest.raises(ValueError, match=named):
         shim.from_bytes(srsly.msgpack_dumps({**message, **changes}))
-
-
-def test_settings_that_do_not_go_with_what_is_saved():
-    """As where somebody changes a size in config.cfg."""
-    shim, changed = (get_module_shim(ranker(width)) for width in (3, 10**9))
-    shim.create(nI=3)
+    # As where somebody changes a size in config.cfg.
     named = r"'mention.0.weight' has shape \(3, .*According to the config"
     with pytest.raises(ValueError, match=named):
-        changed.from_bytes(shim.to_bytes())
+        get_module_shim(ranker(10**9)).from_bytes(srsly.msgpack_dumps(message))
 
 
 @pytest.mark.parametrize("lengths", [(2, 5, 0, 1), (4, 4), (1,), (0,), (0, 0, 30)])
@@ -168,27 +162,6 @@ def test_variational_dropout_has_one_mask_a_sequence():
     torch.testing.assert_close(found.unique(), torch.tensor([0.0, 1 / 0.75]))
     assert abs((found == 0).float().mean() - 0.25) < 0.04
     assert dropout.eval()(x) is x
-
-
-@pytest.mark.parametrize(
-    ("build", "settings", "named"),
-    [
-        (build_birnn, {"width": 5}, "width .*5"),
-        (build_birnn, {"width": 4, "depth": 0}, "depth .*0"),
-        (build_birnn, {"width": 4, "cell": "rnn"}, "'rnn'"),
-        (build_birnn, {"width": 4, "dropout": 1.0}, "got 1.0"),
-        (build_highway_lstm, {"width": 6, "directions": "both"}, "directions.*'both'"),
-        (build_highway_lstm, {"width": 6, "depth": 0}, "depth .*0"),
-        (build_highway_lstm, {"width": 5, "directions": "bidirectional"}, "width .*5"),
-        (build_highway_lstm, {"width": 6, "dropout": 1.0}, r"1\.0"),
-        (build_bcn, {"tok2vec": NONE, "hidden_width": 0}, "hidden_width.*got 0"),
-        (build_bcn, {"tok2vec": NONE, "maxout_widths": [3, 0]}, "0"),
-        (build_bcn, {"tok2vec": NONE, "dropout": 1}, "got 1"),
-    ],
-)
-def test_impossible_settings(build, settings, named):
-    with pytest.raises(ValueError, match=named):
-        build(**settings)
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])

@@ -8,7 +8,6 @@ from spacy.training import Example
 from spacy.util import registry
 
 from spacy_elmo.tasks.srl.frames import gold_frames, read_frames, score_srl, write_frames
-from spacy_elmo.tasks.srl.model import Instance
 
 from helpers.tasks import ROLES, SRL, role_examples
 
@@ -23,12 +22,14 @@ def trained(know):
 
 
 @pytest.fixture
-def with_predicates(trained, tmp_path):
-    """Loads the trained pipeline with another setting of the predicates."""
-    trained.to_disk(tmp_path)
-    return lambda predicates: spacy.load(
-        tmp_path, config={"components": {"elmo_srl": {"predicates": predicates}}}
-    )
+def load(tmp_path):
+    """Saves a pipeline, and loads it with another setting of the predicates."""
+
+    def load(nlp, predicates):
+        nlp.to_disk(tmp_path)
+        return spacy.load(tmp_path, config={"components": {"elmo_srl": {"predicates": predicates}}})
+
+    return load
 
 
 def test_roles_of_a_sentence(trained):
@@ -51,25 +52,11 @@ def test_roles_of_joined_docs_are_not_mixed(trained):
             read(doc)
 
 
-def test_loss_is_the_log_likelihood(trained):
-    pipe = trained.get_pipe("elmo_srl")
-    (example,) = role_examples(trained, ROLES[:1])
-    (segment,) = pipe.segmenter(example.predicted)
-    instance = Instance(0, segment, 1)
-    rng = np.random.default_rng(0)
-    probabilities = rng.dirichlet(np.ones(13), size=6).astype("float32")
-    names = ["O", *(f"{prefix}-{label}" for label in LABELS for prefix in "BI")]
-    tags = [names.index(tag) for tag in ROLES[0][1][1].split()]
-    loss, (d_logits,) = pipe.get_loss([example], ([instance], [probabilities]))
-    assert loss == pytest.approx(-np.log(probabilities[range(6), tags]).sum(), rel=1e-5)
-    np.testing.assert_allclose(d_logits, probabilities - np.eye(13)[tags], atol=1e-6)
-
-
 # Predicates
 
 
-def test_verbs(with_predicates):
-    nlp = with_predicates("verbs")
+def test_verbs(trained, load):
+    nlp = load(trained, "verbs")
     with pytest.raises(ValueError, match="'Maria gave Tom a book .'.*token.pos"):
         nlp(TEXT)
     pos = ["PROPN", "VERB", "PROPN", "DET", "AUX", "PUNCT"]
@@ -77,9 +64,9 @@ def test_verbs(with_predicates):
     assert read_frames(nlp("")) == {}
 
 
-def test_gold_predicates(with_predicates):
+def test_gold_predicates(trained, load):
     """Given on the Doc, or those of the reference in an evaluation."""
-    nlp = with_predicates("gold")
+    nlp = load(trained, "gold")
     doc = nlp.make_doc(TEXT)
     assert "srl" not in nlp(doc).spans
     write_frames(doc, {1: [(1, 2, "V")], 4: [(4, 5, "V")]})
@@ -92,36 +79,27 @@ def test_gold_predicates(with_predicates):
     assert nlp.evaluate(given)["srl_predicates_f"] == 0.0
 
 
-def test_gold_predicates_are_not_asked_for_in_training(make, tmp_path):
+@pytest.mark.parametrize(
+    ("before", "predicates"), [(None, "model"), (None, "gold"), ("model", "gold")]
+)
+def test_gold_predicates_are_not_asked_for_in_training(make, load, before, predicates):
     """The tags V of sentences without a flag cost nothing, and are not known afterwards."""
-
-    def first_loss(predicates, before=None, after=None):
-        nlp = make(SRL, predicates=before or predicates)
-        data = role_examples(nlp)
-        if before:
-            nlp.initialize(lambda: data)
-            nlp.update(data)
-            nlp.get_pipe("elmo_srl").predicates = predicates
-            nlp.config["components"]["elmo_srl"]["predicates"] = predicates
+    nlp = make(SRL, predicates=before or predicates)
+    data = role_examples(nlp)
+    if before:
         nlp.initialize(lambda: data)
-        loss = nlp.update(data)["elmo_srl"]
-        if after:
-            nlp.to_disk(tmp_path)
-            changed = {"components": {"elmo_srl": {"predicates": after}}}
-            spacy.load(tmp_path, config=changed)(TEXT)
-        return loss
-
+        nlp.update(data)
+        nlp.get_pipe("elmo_srl").predicates = predicates
+    nlp.initialize(lambda: data)
     # Before the first step all 13 tags are equally probable.
-    once = sum(len(text.split()) for text, _ in ROLES)
-    per_predicate = sum(len(text.split()) * len(frames) for text, frames in ROLES)
-    with pytest.raises(ValueError, match="'elmo_srl' was not trained to find predicates. Set"):
-        first_loss("gold", after="model")
-    first_loss("gold", before="model", after="gold")
-    with pytest.raises(ValueError, match="was not trained"):  # initialized anew in between
-        first_loss("gold", before="model", after="model")
-    assert first_loss("gold", after="gold") == pytest.approx(per_predicate * np.log(13), rel=1e-4)
-    found = first_loss("model", after="model")
-    assert found == pytest.approx((per_predicate + once) * np.log(13), rel=1e-4)
+    n_tokens = sum(
+        len(text.split()) * (len(frames) + (predicates == "model")) for text, frames in ROLES
+    )
+    assert nlp.update(data)["elmo_srl"] == pytest.approx(n_tokens * np.log(13), rel=1e-4)
+    load(nlp, predicates)(TEXT)
+    if predicates == "gold":
+        with pytest.raises(ValueError, match="'elmo_srl' was not trained to find predicates. Set"):
+            load(nlp, "model")(TEXT)
 
 
 def test_windows_share_predicates(trained, monkeypatch):
