@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.scored_runs import make_run
+from helpers.scored_runs import make_damaged, make_run
 from scripts.experiments.runs import write_runs
 from scripts.figures.results import distinct, load
 from scripts.figures.results_tables import fill, main, tables_of
@@ -20,7 +20,6 @@ HISTORIES = {
 NER = {"wnut17 tok2vec": [10, 10, 10], "wnut17 input": [20, 30], "uner_ewt tok2vec": [50]}
 NER |= {"uner_ewt input": [50]}
 MODELS = {"wnut17 input": 44.8, "uner_ewt input": 49.3}
-DAMAGED = {"tok2vec": [(0.3, 0.2), (0.4, 0.3)], "transformer": [(0.5, 0.45)]}
 SENSES = {"accuracy": 0.845, "word_accuracy": 0.84}
 RUNS = [
     *(
@@ -54,20 +53,9 @@ RUNS = [
     make_run("probe ud_ewt layer 0", 0, {"accuracy": 0.7}, task="dep"),
     make_run("senses homograph ", 0, SENSES, task="most frequent sense"),
     make_run("senses homograph layer 1", 0, SENSES, task="nearest neighbor"),
-    *(
-        make_run(
-            f"robustness wnut17 {variant}",
-            seed,
-            {"ents_f": rates[0]},
-            robustness=[
-                {"damage": kind, "rate": rate, "score": score + more}
-                for kind, more in (("keyboard", 0.0), ("ocr", 0.1))
-                for rate, score in zip((0.0, 0.1), rates)
-            ],
-        )
-        for variant, seeds in DAMAGED.items()
-        for seed, rates in enumerate(seeds)
-    ),
+    make_damaged("robustness wnut17 tok2vec", 0, 0.3, 0.2),
+    make_damaged("robustness wnut17 tok2vec", 1, 0.4, 0.3),
+    make_damaged("robustness wnut17 transformer", 0, 0.5, 0.45),
 ]
 ONE = "\n\nScores in percent; one seed."
 SEVERAL = "\n\nScores in percent; mean and standard deviation over the seeds."

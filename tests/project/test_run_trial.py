@@ -72,8 +72,9 @@ def try_it(corpus, tiny_weights, tmp_path):
     def try_it(name, data, variant, *options, corpus=corpus):
         where = ("--corpus", corpus, "--model", tiny_weights, "--runs", tmp_path / "runs")
         call("experiments.run_trial", name, data, variant, *where, *(options or SHORT))
-        found = lines(tmp_path / "runs")
-        return next(one for one in found if (one["experiment"], one["variant"]) == (name, variant))
+        runs = read_runs(tmp_path / "runs")
+        found = next(one for one in runs if (one.experiment, one.variant) == (name, variant))
+        return json.loads(found.line)
 
     return try_it
 
@@ -83,12 +84,6 @@ def no_training(monkeypatch):
     """Training fails from now on."""
     refused = Mock(side_effect=AssertionError("is trained"))
     return lambda: monkeypatch.setattr(run_trial, "do", refused)
-
-
-def lines(folder):
-    """The lines of all files of runs."""
-    files = sorted(folder.glob("*.jsonl"))
-    return [json.loads(line) for path in files for line in path.read_text("utf8").splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -129,12 +124,10 @@ def test_a_trial(try_it, name, data, variant, score):
         assert all(sum(mix["weights"]) == pytest.approx(1.0, abs=1e-4) for mix in mixes)
 
 
-@pytest.mark.parametrize(("name", "variant"), [("ner", "input"), ("tuning", "fine_tuned")])
-def test_scores_are_those_of_the_best_model(try_it, monkeypatch, name, variant):
-    """The result is the model of the best evaluation, not of the last; the language model,
-    too, where it is trained."""
+def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
+    """The result is the model of the best evaluation, not of the last; the language model, too."""
     scores = iter([0.1, 0.9, 0.2, 0.3])
-    kept = []
+    kept, found = [], []
 
     def weights_of(nlp):
         elmo = arrays_of(nlp.get_pipe("elmo").bilm).values()
@@ -153,16 +146,14 @@ def test_scores_are_those_of_the_best_model(try_it, monkeypatch, name, variant):
         found.append(weights_of(nlp))
         return {"ents_f": 0.5}
 
-    found = []
     monkeypatch.setattr("spacy.training.loop.create_evaluation_callback", evaluation)
     monkeypatch.setattr(run_trial, "evaluate", remember)
     limits = ("--max-steps", 6, "--eval-frequency", 2, "--patience", 0)
-    try_it(name, "wnut17", variant, *limits)
+    try_it("tuning", "wnut17", "fine_tuned", *limits)
     assert [score for score, _ in kept] == [0.1, 0.9, 0.2, 0.3]
     best, last = dict(kept)[0.9], dict(kept)[0.3]
     assert found == [best] * 2
-    assert best["ner"] != last["ner"]
-    assert (best["elmo"] != last["elmo"]) == (variant == "fine_tuned")
+    assert all(best[name] != last[name] for name in best)
 
 
 def test_what_has_been_done_is_not_repeated(try_it, no_training, corpus, tmp_path):
@@ -185,7 +176,8 @@ def test_what_has_been_done_is_not_repeated(try_it, no_training, corpus, tmp_pat
         (tmp_path / "runs" / f"{run.name}.json").write_text(run.line)
     for path in (tmp_path / "runs").glob("*.jsonl"):
         path.unlink()
-    assert try_it("ner", "wnut17", "input") == first  # and written as a line again
+    assert try_it("ner", "wnut17", "input") == first
+    assert (tmp_path / "runs" / "ner.jsonl").is_file()
     for change in (
         "input --force",
         "input --max-steps 2",
@@ -264,11 +256,6 @@ def test_errors_say_what_is_wrong(corpus, tmp_path, args, named):
     assert not (tmp_path / "runs").exists()
 
 
-def load_trial(corpus, trial, inputs):
-    paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
-    return load_model_from_config(build_config(trial, *paths, inputs, {}), auto_fill=True)
-
-
 @pytest.mark.parametrize("variant", trials.VARIANTS)
 def test_variants(corpus, tiny_weights, variant):
     """Where the listeners stand, and how each mixes."""
@@ -276,7 +263,8 @@ def test_variants(corpus, tiny_weights, variant):
     has_elmo = variant not in ("tok2vec", "bilstm", "static", "pretrained")
     assert bool(PLACES[variant]) == has_elmo
     inputs = Inputs(run_trial.describe_model(str(tiny_weights)) if has_elmo else None)
-    nlp = load_trial(corpus, trial, inputs)
+    paths = [corpus / f"wnut17-{split}.spacy" for split in ("train", "dev")]
+    nlp = load_model_from_config(build_config(trial, *paths, inputs, {}), auto_fill=True)
     component = "elmo_crf" if variant in ("crf_input", "taglm") else "ner"
     before = {"pretrained": ["tok2vec"]}.get(variant, ["elmo"] if has_elmo else [])
     assert nlp.pipe_names == [*before, component]
@@ -294,20 +282,11 @@ def test_variants(corpus, tiny_weights, variant):
         assert mix.attrs["learn_rate_factor"] == (10.0 if variant == "rate_10" else 1.0)
         expected = np.eye(3)[alone[variant]] if variant in alone else [1 / 3] * 3
         np.testing.assert_allclose(mix_weights(mix), expected, atol=1e-6)
+        mix.set_param("gamma", np.array([7.0 if mix.attrs["place"] == "output" else 5.0], "f"))
+    if variant == "input_output":
+        assert [mix["gamma"] for mix in run_trial.mixes_of(nlp)["ner"]] == [5.0, 7.0]
     if has_elmo:
         assert nlp.config["components"]["elmo"]["frozen"] == (variant != "fine_tuned")
-
-
-def test_mixes_begin_at_the_input(corpus, tiny_weights):
-    trial = trials.Trial("ner", "wnut17", "input_output")
-    nlp = load_trial(corpus, trial, Inputs(run_trial.describe_model(str(tiny_weights))))
-    whole = nlp.get_pipe("ner").model.get_ref("tok2vec").layers[0]
-    inner, output = whole.layers if whole.name == "elmo_concat" else whole.layers[0].layers
-    assert output.name == "elmo_listener"
-    output.mix.set_param("gamma", np.asarray([7.0], dtype="float32"))
-    (at_input,) = [node for node in inner.walk() if node.name == "elmo_scalar_mix"]
-    at_input.set_param("gamma", np.asarray([5.0], dtype="float32"))
-    assert [mix["gamma"] for mix in run_trial.mixes_of(nlp)["ner"]] == [5.0, 7.0]
 
 
 def test_the_share_is_what_is_read(corpus):

@@ -175,7 +175,6 @@ def test_questions_of_squad(tmp_path):
     ("reader", "key", "label", "place", "named"),
     [
         ("BIOCorpus", "chunks", "A", (1, 1), "the span .* has no tokens"),
-        ("BIOCorpus", "chunks", "", (0, 1), "the span .* has no label"),
         ("BIOCorpus", "chunks", " ", (0, 1), "the span .* has no label"),
         ("SRLCorpus", "srl", "ARG0", (1, 1), "the span .* has no tokens"),
         ("SRLCorpus", "srl", "", (0, 1), "the span .* has no label"),

@@ -16,7 +16,7 @@ def trained(know):
 
 def test_the_other_scheme_and_a_span_group(make):
     nlp = make(CRF, scheme="bio", spans_key="chunks")
-    data = CRF.train(nlp, steps=50, data=entity_examples(nlp, spans_key="chunks"))
+    data = CRF.train(nlp, steps=30, data=entity_examples(nlp, spans_key="chunks"))
     scores = nlp.evaluate(data)
     assert scores["spans_chunks_f"] == 1.0
     assert (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.tasks.crf.model import Chains, log_partition
-from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags, parse_bio, viterbi
+from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags, viterbi
 
 LENGTHS = (3, 0, 5, 1)
 N_TAGS = 4
@@ -66,27 +66,37 @@ def test_partition_marginals_and_best_tags(seed):
         assert found.tolist() == list(tags)
 
 
+SPANS = [(s, e, label) for s in range(3) for e in range(s + 1, 4) for label in "AB"]
+# All sets of spans of three tokens, in order, which are written down by hand, not by the matrix.
+SETS = [
+    list(chosen)
+    for n in range(4)
+    for chosen in product(SPANS, repeat=n)
+    if all(one[1] <= other[0] for one, other in zip(chosen, chosen[1:]))
+]
+
+
 @pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
 def test_constraints_leave_valid_tags(scheme):
-    """The sum over the tags of all sets of spans, which are written down by hand, not by the
-    matrix."""
+    assert len(SETS) == 41
     tags = scheme(["A", "B"])
     chains = random_chains(0, lengths=[3], n_tags=len(tags))
-    spans = [(s, e, label) for s in range(3) for e in range(s + 1, 4) for label in "AB"]
-    sets = [
-        chosen
-        for n in range(4)
-        for chosen in product(spans, repeat=n)
-        if all(one[1] <= other[0] for one, other in zip(chosen, chosen[1:]))
-    ]
-    assert len(sets) == 41
-    weights = [total(tags.of_spans(one, 3), chains.scores[0], chains) for one in sets]
+    weights = [total(tags.of_spans(one, 3), chains.scores[0], chains) for one in SETS]
     valid = chains.constrained(tags)
     assert log_partition(valid)[0] == pytest.approx(np.logaddexp.reduce(weights), rel=1e-12)
     best = viterbi(valid.scores[0], valid.transitions, valid.start, valid.end)
-    assert tags.spans(best) == list(sets[int(np.argmax(weights))])
-    for one in sets:
-        assert tags.spans(tags.of_spans(one, 3)) == list(one)
+    assert tags.spans(best) == SETS[int(np.argmax(weights))]
+    for one in SETS:
+        assert tags.spans(tags.of_spans(one, 3)) == one
+
+
+def test_best_valid_tags_without_scores_of_transitions():
+    tags = BIOTags(["A", "B"])
+    for seed in range(20):
+        scores = np.random.default_rng(seed).normal(size=(3, 5))
+        sums = [scores[range(3), tags.of_spans(one, 3)].sum() for one in SETS]
+        assert tags.spans(tags.decode(scores)) == SETS[int(np.argmax(sums))]
+    assert tags.decode(np.zeros((0, 5))).shape == (0,)
 
 
 def agrees(spans, known, missing):
@@ -125,6 +135,7 @@ def test_a_long_chain():
     assert log_z == pytest.approx(1_000 * (300.0 + np.log(2)))
     np.testing.assert_allclose(expected.scores[0], 0.5)
     np.testing.assert_allclose(expected.transitions, 999 / 4)
+    assert log_partition(random_chains(0, lengths=[0, 0]))[0] == 0.0
 
 
 @pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
@@ -139,38 +150,3 @@ def test_scores_whose_exponentials_are_no_numbers(scheme, scale):
         wanted, _, pairs, _ = brute_force(chains.scores[0], chains)
         assert log_z == pytest.approx(wanted, rel=1e-12)
         np.testing.assert_allclose(expected.transitions, pairs, atol=1e-9)
-
-
-# Tags
-
-
-NAMES = ["O", "B-ARG0", "I-ARG0", "B-V", "I-V"]  # as BIOTags numbers them
-
-
-def is_valid(names):
-    return all(
-        not name.startswith("I-") or previous[2:] == name[2:]
-        for previous, name in zip(["O", *names], names)
-    )
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_best_of_all_valid_tags(seed):
-    """By the rule as a text says it, not by the matrix."""
-    tags = BIOTags(["ARG0", "V"])
-    scores = np.random.default_rng(seed).normal(size=(5, 5))
-    valid = [one for one in product(range(5), repeat=5) if is_valid([NAMES[tag] for tag in one])]
-    expected = max(valid, key=lambda one: scores[range(5), one].sum())
-    assert tags.decode(scores).tolist() == list(expected)
-    assert tags.decode(scores[:0]).shape == (0,)
-
-
-def test_spans_and_back():
-    tags = BIOTags(["ARG0", "V"])
-    names = ["O", "B-ARG0", "I-ARG0", "B-ARG0", "B-V", "I-V", "O", "B-V"]
-    numbers = [NAMES.index(name) for name in names]
-    spans = [(1, 3, "ARG0"), (3, 4, "ARG0"), (4, 6, "V"), (7, 8, "V")]
-    assert tags.spans(numbers) == parse_bio(names) == spans
-    assert tags.of_spans(spans, 8).tolist() == numbers
-    with pytest.raises(KeyError):
-        tags.of_spans([(0, 1, "ARG9")], 1)

@@ -78,6 +78,8 @@ def ranker(width):
 def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
     """With these, a module of its own would need terabytes."""
     shim = get_module_shim(build())
+    with pytest.raises(ValueError, match="not initialized"):
+        _ = shim.module
     shim.create(**sizes)
     saved = shim.to_bytes()
     before = {name: value.clone() for name, value in shim.module.state_dict().items()}
