@@ -1,4 +1,4 @@
-"""The biattentive classification network against its formula, and as a model of textcat."""
+"""The biattentive classification network against its formula; the gradients of all classifiers."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,8 @@ from thinc.api import Model
 from spacy_elmo.tasks.shared.torch_module import get_module_shim
 from spacy_elmo.tasks.textcat import build_bcn
 from spacy_elmo.tasks.textcat.module import BiattentiveClassifier
+from spacy_elmo.tasks.texts import make_pair
+from spacy_elmo.tasks.texts.models import build_esim
 
 from helpers.formulas import check_differences, linear, run
 from helpers.gradients import softmax
@@ -68,21 +70,28 @@ class Inputs(Model):
         return []
 
 
-@pytest.mark.parametrize("exclusive_classes", [True, False])
 @pytest.mark.parametrize("max_batch_tokens", [3, 4096])
-def test_gradients(exclusive_classes, max_batch_tokens):
+@pytest.mark.parametrize(
+    ("build", "settings"),
+    [
+        (build_bcn, SMALL),
+        (build_bcn, {**SMALL, "exclusive_classes": False}),
+        (build_esim, {"width": 4}),
+    ],
+)
+def test_gradients(build, settings, max_batch_tokens):
     """Of the cross-entropy, by finite differences: inputs of both places and all weights,
     whatever the batches."""
     spacy.util.fix_random_seed(0)
     rng = np.random.default_rng(0)
-    docs = [spacy.tokens.Doc(spacy.vocab.Vocab(), words=["x"] * n) for n in LENGTHS]
-    places = [Inputs([rng.normal(size=(n, w)) for n in LENGTHS]) for w in (7, 5)]
-    settings = {"exclusive_classes": exclusive_classes, "max_batch_tokens": max_batch_tokens}
-    model = build_bcn(*places, dropout=0.0, **settings, **SMALL)
+    vocab = spacy.vocab.Vocab()
+    docs = [make_pair(vocab, *texts) for texts in (("a b c", "d"), ("", ""), ("a", "b"))]
+    places = [Inputs([rng.normal(size=(len(doc), width)) for doc in docs]) for width in (7, 5)]
+    model = build(*places, dropout=0.0, max_batch_tokens=max_batch_tokens, **settings)
     truth = np.eye(3)
     model.initialize(X=docs, Y=truth)
-
     module = get_module_shim(model).module.double()
+    exclusive_classes = settings.get("exclusive_classes", True)
 
     def loss():
         p = model.predict(docs)
