@@ -16,25 +16,24 @@ from scripts.experiments import trials
 from scripts.experiments.runs import read_runs
 from scripts.experiments.transformer import find_folder
 
-ASSETS = {  # the folders of the corpora, by those of the project's assets
-    "wnut17": "ner/wnut17",
-    "uner_ewt": "ner/uner_ewt",
-    "europeana_de": "ner/europeana_de",
-    "sst5": "textcat/sst5",
-    "trec": "textcat/trec",
-    "ud_ewt": "ud/en_ewt",
-    "ewt_srl": "srl",
-    "snli": "nli/snli",
-    "counterfactual": "nli/counterfactual",
-    "new_wiki": "qa/new_wiki",
-    "qamr": "qa/qamr",
-    "litbank_coref": "coref/litbank",
-    "ontogum_coref": "coref/ontogum",
-}
-STEPS = [
-    f"corpus-{name}"
-    for name in ("ner", "textcat", "tagger", "srl", "entailment", "qa", "coref", "europeana")
-]
+# The folders of the corpora, by those of the project's assets.
+ASSETS = """
+wnut17 ner/wnut17
+uner_ewt ner/uner_ewt
+europeana_de ner/europeana_de
+sst5 textcat/sst5
+trec textcat/trec
+ud_ewt ud/en_ewt
+ewt_srl srl
+snli nli/snli
+counterfactual nli/counterfactual
+new_wiki qa/new_wiki
+qamr qa/qamr
+litbank_coref coref/litbank
+ontogum_coref coref/ontogum
+"""
+STEPS = """corpus-ner corpus-textcat corpus-tagger corpus-srl corpus-entailment corpus-qa
+corpus-coref corpus-europeana"""
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +42,7 @@ def real_corpus(shared, tmp_path_factory):
     folder = tmp_path_factory.mktemp("project")
     project = srsly.read_yaml(PROJECT / "project.yml")
     shutil.copytree(PROJECT / "configs" / "splits", folder / "configs" / "splits")
-    for name, place in ASSETS.items():
+    for name, place in map(str.split, ASSETS.strip().splitlines()):
         if name.endswith("_coref"):  # a whole folder
             shutil.copytree(shared / "data" / place, folder / "assets" / name)
         for asset in project["assets"]:
@@ -53,7 +52,7 @@ def real_corpus(shared, tmp_path_factory):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(source.read_bytes())
     for step in project["commands"]:
-        if step["name"] in STEPS:
+        if step["name"] in STEPS.split():
             for line in step["script"]:
                 words = [sys.executable, *line.split()[1:]]
                 subprocess.run(words, cwd=folder, env=environment(), check=True)
@@ -81,14 +80,11 @@ def own_inputs(language_model, tmp_path_factory):
             nlp.vocab.set_vector(word, np.eye(4, dtype="f")[i])
         nlp.to_disk(folder / f"vectors_{lang}")
     (folder / "text.txt").write_text("The bank lent money .\n" * 20)
-    made = ("--minutes", 0.02)
-    line = command("experiments.pretrain_tok2vec", folder / "text.txt", folder / "tok2vec", *made)
+    files = (folder / "text.txt", folder / "tok2vec")
+    line = command("experiments.pretrain_tok2vec", *files, "--minutes", 0.02)
     subprocess.run(line, env=environment(), check=True)
-    tok2vec = folder / "tok2vec" / "model0.bin"
-    return lambda lang: [
-        *("--models", folder / "models", "--tok2vec", tok2vec),
-        *("--vectors", folder / f"vectors_{lang}"),
-    ]
+    own = ("--models", folder / "models", "--tok2vec", folder / "tok2vec" / "model0.bin")
+    return lambda lang: (*own, "--vectors", folder / f"vectors_{lang}")
 
 
 @pytest.mark.slow

@@ -6,15 +6,15 @@ import pytest
 from spacy_elmo.tasks.coref.scorer import CLUSTER_METRICS
 
 from helpers.project_scripts import call
+from helpers.scored_runs import make_run
 from scripts.experiments.bootstrap import interval
-from scripts.experiments.runs import Run, write_runs
+from scripts.experiments.runs import write_runs
 
 
 def run(variant, right, seed=0):
     """A run whose documents have so many of ten mentions right, by all metrics."""
     counts = [{name: [n, 10, n, 10] for name in CLUSTER_METRICS} for n in right]
-    own = {"experiment": "coref", "data": "litbank_coref", "variant": variant, "seed": seed}
-    return Run(**own, scores={}, counts=counts)
+    return make_run(f"coref litbank_coref {variant}", seed, counts=counts)
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,10 @@ def test_width_of_the_demo():
     assert read_config(DEMO, texts).bilm.width == width
 
 
-@pytest.mark.parametrize(
-    ("path", "budget"),
-    [(LITBANK, "2 cores, 60 minutes"), (PAPER, "the paper")],
-    ids=["litbank", "paper"],
-)
+BUDGETS = [(LITBANK, "2 cores, 60 minutes"), (PAPER, "the paper")]
+
+
+@pytest.mark.parametrize(("path", "budget"), BUDGETS)
 def test_configs_are_what_init_pretraining_writes(path, budget):
     found = Config().from_disk(path)
     for name, section in choose(parse_budget(budget), 13_000_000).sections().items():

@@ -15,30 +15,25 @@ from helpers.project_scripts import PROJECT, call
 WORDS = ("bank", "river", "money", "boat", "sees", "takes", "under", "over", "near")
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A copy of the project without assets, with a folder of text and a config of few steps."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    shutil.copy(PROJECT / "project.yml", folder)
-    for name in ("configs", "scripts"):
-        shutil.copytree(PROJECT / name, folder / name)
-    for name, n_sentences in (("my_text/a.txt", 60), ("my_text/b.txt", 60), ("dev.txt", 20)):
-        rng = random.Random(name)
-        sentences = (" ".join(rng.choices(WORDS, k=9)) for _ in range(n_sentences))
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(".\n\n".join(sentences), "utf8")
-    config = Config().from_disk(folder / "configs" / "pretraining" / "demo.cfg", interpolate=False)
-    config["training"]["max_steps"] = 2
-    config.to_disk(folder / "tiny.cfg")
-    return folder
-
-
 OWN = {"vars.lm_train": "my_text/", "vars.lm_dev": "dev.txt", "vars.lm_format": "text"}
 TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
 
 
-def test_the_workflow_on_text_of_ones_own(project, monkeypatch):
+def test_the_workflow_on_text_of_ones_own(tmp_path, monkeypatch):
+    """In a copy of the project without assets."""
+    project = tmp_path / "project"
+    for name in ("configs", "scripts"):
+        shutil.copytree(PROJECT / name, project / name)
+    shutil.copy(PROJECT / "project.yml", project)
+    (project / "my_text").mkdir()
+    for name, n_sentences in (("my_text/a.txt", 60), ("my_text/b.txt", 60), ("dev.txt", 20)):
+        rng = random.Random(name)
+        sentences = (" ".join(rng.choices(WORDS, k=9)) for _ in range(n_sentences))
+        (project / name).write_text(".\n\n".join(sentences), "utf8")
+    config = Config().from_disk(PROJECT / "configs/pretraining/demo.cfg", interpolate=False)
+    config["training"]["max_steps"] = 2
+    config.to_disk(project / "tiny.cfg")
+
     def run_command(command, **settings):
         assert command[0] == sys.executable
         run_forked(*command[1:])
@@ -55,13 +50,13 @@ def test_the_workflow_on_text_of_ones_own(project, monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["lm_train", "lm_dev"])
-def test_without_the_books_it_says_what_to_do(project, monkeypatch, missing):
+def test_without_the_books_it_says_what_to_do(tmp_path, monkeypatch, missing):
     """Where one of the two texts is still LitBank's."""
-    monkeypatch.chdir(project)
-    (project / "assets" / "litbank").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "assets" / "litbank").mkdir(parents=True)
     output = f"corpus/lm/{missing[3:]}.txt"
     arguments = (output, "assets/litbank", "--only-for", output)
     printed = call("data.prepare_text", *arguments, fails=True)
     assert "'assets/litbank'. Download the text with `python -m spacy project assets`" in printed
     assert "--vars.lm_train" in printed
-    assert not (project / output).exists()
+    assert not (tmp_path / output).exists()

@@ -10,7 +10,8 @@ import srsly
 from matplotlib.figure import Figure
 
 from helpers.project_scripts import run
-from scripts.experiments.runs import Run, write_runs
+from helpers.scored_runs import make_damaged, make_run
+from scripts.experiments.runs import write_runs
 from scripts.figures import plot_results, plotting
 
 
@@ -30,50 +31,39 @@ def test_contrast(page):
         assert (light + 0.05) / (dark + 0.05) > 4
 
 
-def efficiency():
-    return [
-        Run(
-            experiment="sample_efficiency",
-            data="uner_ewt",
-            variant=variant,
-            share=share,
-            seed=seed,
-            scores={"ents_f": base + share / 10 + seed / 100, "speed": 1000.0},
-            mixes={"ner": [{"weights": [1, 0], "gamma": 1}]},
-        )
-        for variant, base in (("tok2vec", 0.2), ("input", 0.3))
-        for share in (1.0, 0.1)
-        for seed in (0, 1, 3)
-    ]
+def mixes(*weights):
+    return {"ner": [{"weights": one, "gamma": 1.0} for one in weights]}
 
 
-def learned():
-    def make(variant, seed, *weights):
-        mixes = {"ner": [{"weights": one, "gamma": 1.0} for one in weights]}
-        return Run(
-            experiment="ner", data="wnut17", variant=variant, seed=seed, scores={}, mixes=mixes
-        )
-
-    return [
-        make("input", 0, [0.2, 0.3, 0.5]),
-        make("input", 1, [0.4, 0.3, 0.3]),
-        make("input_output", 0, [0.1, 0.8, 0.1], [0.6, 0.2, 0.2]),
-        make("average", 0, [1 / 3] * 3),
-    ]
-
-
-def probes():
-    rows = {"most frequent label": 0.1, "most frequent label of the word": 0.7}
-    rows |= {"layer 0": 0.72, "layer 1": 0.9, "layer 2": 0.86, "average": 0.91}
-    probe = {"experiment": "probe", "data": "ud_ewt", "task": "tag", "seed": 0}
-    senses = {"experiment": "senses", "data": "homograph", "seed": 0}
-    baseline = {"task": "most frequent sense", "variant": ""}
-    return [
-        *(Run(**probe, variant=name, scores={"accuracy": score}) for name, score in rows.items()),
-        Run(**senses, **baseline, scores={"accuracy": 0.8}),
-        Run(**senses, task="nearest neighbor", variant="layer 1", scores={"accuracy": 0.95}),
-        Run(**senses, task="logistic regression", variant="layer 1", scores={"accuracy": 0.96}),
-    ]
+EFFICIENCY = [
+    make_run(
+        f"sample_efficiency uner_ewt {variant}",
+        seed,
+        {"ents_f": base + share / 10 + seed / 100, "speed": 1000.0},
+        share=share,
+        mixes=mixes([1, 0]),
+    )
+    for variant, base in (("tok2vec", 0.2), ("input", 0.3))
+    for share in (1.0, 0.1)
+    for seed in (0, 1, 3)
+]
+LEARNED = [
+    make_run("ner wnut17 input", 0, mixes=mixes([0.2, 0.3, 0.5])),
+    make_run("ner wnut17 input", 1, mixes=mixes([0.4, 0.3, 0.3])),
+    make_run("ner wnut17 input_output", 0, mixes=mixes([0.1, 0.8, 0.1], [0.6, 0.2, 0.2])),
+    make_run("ner wnut17 average", 0, mixes=mixes([1 / 3] * 3)),
+]
+ACCURACIES = {"most frequent label": 0.1, "most frequent label of the word": 0.7}
+ACCURACIES |= {"layer 0": 0.72, "layer 1": 0.9, "layer 2": 0.86, "average": 0.91}
+PROBES = [
+    *(
+        make_run(f"probe ud_ewt {name}", 0, {"accuracy": score}, task="tag")
+        for name, score in ACCURACIES.items()
+    ),
+    make_run("senses homograph ", 0, {"accuracy": 0.8}, task="most frequent sense"),
+    make_run("senses homograph layer 1", 0, {"accuracy": 0.95}, task="nearest neighbor"),
+    make_run("senses homograph layer 1", 0, {"accuracy": 0.96}, task="logistic regression"),
+]
 
 
 @pytest.fixture
@@ -91,7 +81,7 @@ def figures(monkeypatch):
 
 
 def test_sample_efficiency(figures):
-    plot_results.draw_sample_efficiency(efficiency(), Path("a.svg"))
+    plot_results.draw_sample_efficiency(EFFICIENCY, Path("a.svg"))
     (axes,) = figures[0].axes
     assert (axes.get_title(), axes.get_ylabel()) == ("UNER EWT", "entity F")
     handles, labels = axes.get_legend_handles_labels()
@@ -116,11 +106,9 @@ def test_updates(figures):
         ("place", "input", 0): [(0, 0.9)],
     }
     runs = [
-        Run(experiment=name, variant=variant, data="wnut17", seed=seed, scores={"ents_f": 0.5})
-        for name, variant, seed in histories
+        make_run(f"{name} wnut17 {variant}", seed, {"ents_f": 0.5}, history=history)
+        for (name, variant, seed), history in histories.items()
     ]
-    for one, history in zip(runs, histories.values()):
-        one.history = history
     plot_results.draw_updates(runs, Path("a.svg"))
     panels = [axes for axes in figures[0].axes if axes.get_visible()]
     assert [axes.get_title() for axes in panels] == ["WNUT17", "WNUT17, CRF"]
@@ -133,40 +121,25 @@ def test_updates(figures):
 
 def test_robustness(figures):
     """Panels: a row per corpus, a column per damage. Lines: a variant's means over its seeds."""
-    runs = [
-        Run(
-            experiment="historical",
-            data="europeana_sbb",
-            variant="static",
-            seed=seed,
-            scores={"ents_f": 0.5},
-            robustness=[
-                {"damage": kind, "rate": rate, "score": base - rate + seed / 10}
-                for kind, base in (("keyboard", 0.5), ("ocr", 0.6))
-                for rate in (0.0, 0.2)
-            ],
-        )
-        for seed in (0, 1)
-    ]
+    row = "historical europeana_sbb static"
+    runs = [make_damaged(row, 0, 0.5, 0.3), make_damaged(row, 1, 0.6, 0.4)]
     plot_results.draw_robustness(runs, Path("a.svg"))
     panels = figures[0].axes
     title = "newspapers (SBB), "
     assert [axes.get_title() for axes in panels] == [f"{title}keyboard", f"{title}ocr"]
     for axes, base in zip(panels, (0.5, 0.6)):
         assert axes.get_legend_handles_labels()[1] == ["static vectors, without ELMo"]
-        means = [[0.0, base + 0.05], [0.2, base - 0.15]]
+        means = [[0.0, base + 0.05], [0.1, base - 0.15]]
         np.testing.assert_allclose(axes.lines[0].get_xydata(), means)
 
 
 def test_layer_weights(figures):
-    plot_results.draw_layer_weights(learned()[:3], Path("a.svg"))
+    plot_results.draw_layer_weights(LEARNED[:3], Path("a.svg"))
     (axes,) = figures[0].axes
+    both = "ELMo at input and output"
     names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == [
-        "WNUT17\nELMo at the input",
-        "WNUT17\nELMo at input and output: input",
-        "WNUT17\nELMo at input and output: output",
-    ]
+    rows = ("ELMo at the input", f"{both}: input", f"{both}: output")
+    assert names == [f"WNUT17\n{row}" for row in rows]
     bars = [container for container in axes.containers if hasattr(container, "patches")]
     expected = [[0.3, 0.1, 0.6], [0.3, 0.8, 0.2], [0.4, 0.1, 0.2]]  # by layer, then by bar
     widths = [[patch.get_width() for patch in layer] for layer in bars]
@@ -174,7 +147,7 @@ def test_layer_weights(figures):
 
 
 def test_layer_probes(figures):
-    plot_results.draw_layer_probes(probes(), Path("a.svg"))
+    plot_results.draw_layer_probes(PROBES, Path("a.svg"))
     tag, senses = figures[0].axes
     assert (tag.get_title(), senses.get_title()) == ("tag, UD EWT", "senses, homographs")
     assert [label.get_text() for label in tag.get_xticklabels()][2:] == ["layer 2", "average"]
@@ -184,20 +157,14 @@ def test_layer_probes(figures):
     np.testing.assert_allclose(means[1], [[3, 0.91]])
     assert tag.containers[1][0].get_linestyle() == "None"
     assert list(tag.get_lines()[-1].get_ydata()) == [0.7, 0.7]
-    assert tag.get_legend_handles_labels()[1] == [
-        "most frequent label of the word",
-        "logistic regression",
-    ]
-    assert senses.get_legend_handles_labels()[1] == [
-        "most frequent sense",
-        "nearest neighbor",
-        "logistic regression",
-    ]
+    names = [axes.get_legend_handles_labels()[1] for axes in (tag, senses)]
+    assert names[0] == ["most frequent label of the word", "logistic regression"]
+    assert names[1] == ["most frequent sense", "nearest neighbor", "logistic regression"]
 
 
 def test_pictures_are_the_same_again(tmp_path, capsys):
     """Without a background, a date, or anything that is drawn anew."""
-    write_runs([*efficiency(), *learned(), *probes()], tmp_path / "runs")
+    write_runs([*EFFICIENCY, *LEARNED, *PROBES], tmp_path / "runs")
     evaluation = {"perplexity": {"forward": 90.0, "backward": 80.0, "mean": 85.0}, "tokens": 1000}
     speed = {"tokens_per_second": 10.0, "elapsed": 100.0}
     srsly.write_jsonl(tmp_path / "metrics.jsonl", [{**evaluation, **speed}])
@@ -208,21 +175,16 @@ def test_pictures_are_the_same_again(tmp_path, capsys):
         contents.append([path.read_bytes() for path in pictures])
         for path in pictures:
             path.unlink()
-    assert [path.stem for path in pictures] == [
-        "layer_probes",
-        "layer_weights",
-        "learning_curve",
-        "sample_efficiency",
-    ]
+    names = "layer_probes layer_weights learning_curve sample_efficiency"
+    assert " ".join(path.stem for path in pictures) == names
     assert contents[0] == contents[1]
     for content in contents[0]:
-        assert b"date" not in content
-        assert b"#ffffff" not in content
+        assert b"date" not in content and b"#ffffff" not in content
         assert plotting.TEXT.encode() in content
 
 
 def test_what_there_are_no_figures_for(tmp_path, capsys):
-    write_runs(learned()[-1:], tmp_path / "runs")
+    write_runs(LEARNED[-1:], tmp_path / "runs")
     plot_results.main(tmp_path, None)
     assert list(tmp_path.glob("*.svg")) == []
     shown = " ".join(capsys.readouterr().out.split())

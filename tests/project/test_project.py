@@ -16,9 +16,8 @@ from scripts.experiments import run_trial, trials
 TEXTS = ("lm_train", "lm_dev")
 
 
-@pytest.fixture(scope="module")
-def project():
-    return srsly.read_yaml(PROJECT / "project.yml")
+YML = srsly.read_yaml(PROJECT / "project.yml")
+COMMANDS = {command["name"]: command for command in YML["commands"]}
 
 
 def test_documentation(tmp_path):
@@ -29,10 +28,6 @@ def test_documentation(tmp_path):
     assert (tmp_path / "README.md").read_text("utf8") == (PROJECT / "README.md").read_text("utf8")
 
 
-def test_assets_have_checksums(project):
-    assert all(len(asset["checksum"]) == 32 for asset in project["assets"])
-
-
 @pytest.mark.parametrize(
     ("name", "path", "copy"),
     [
@@ -41,77 +36,63 @@ def test_assets_have_checksums(project):
         ("ontogum_coref", "coref/ontogum/conllu", "coref/ontogum"),
     ],
 )
-def test_folders_in_place_are_not_fetched(project, shared, name, path, copy):
+def test_folders_in_place_are_not_fetched(shared, name, path, copy):
     """A copy has the checksum by which `project assets` skips the download."""
-    asset = next(asset for asset in project["assets"] if asset["dest"] == f"assets/{name}")
+    asset = next(asset for asset in YML["assets"] if asset["dest"] == f"assets/{name}")
     assert asset["git"]["path"] == path
     assert get_checksum(shared / "data" / copy) == asset["checksum"]
 
 
-def test_commands(project):
+def test_commands():
     """A workflow and a command of one name would be refused."""
-    commands = {command["name"]: command for command in project["commands"]}
-    assert len(commands) == len(project["commands"])
-    assert not set(commands) & set(project["workflows"])
-    for steps in project["workflows"].values():
-        assert set(steps) <= set(commands)
-    for command in project["commands"]:
+    assert all(len(asset["checksum"]) == 32 for asset in YML["assets"])
+    assert len(COMMANDS) == len(YML["commands"])
+    assert not set(COMMANDS) & set(YML["workflows"])
+    assert {step for steps in YML["workflows"].values() for step in steps} <= set(COMMANDS)
+    for command in COMMANDS.values():
         script = " ".join(command["script"])
         assert "python scripts/" not in script  # the folders import from each other
         for name in re.findall(r"python -m (scripts\.\S+)", script):
-            path = PROJECT / (name.replace(".", "/") + ".py")
-            assert path.is_file(), path
+            assert (PROJECT / (name.replace(".", "/") + ".py")).is_file(), name
         for name in command.get("deps", ()):
             assert not name.startswith(("scripts/", "configs/")) or (PROJECT / name).is_file(), name
 
 
-WORKFLOWS = """
-ner textcat tagger srl crf bcn coref entailment qa
-static pretrained domain language_models historical experiments pretrain all
-"""
+NEURAL = {"ner", "textcat", "tagger"}
+TASKS = {"experiments": NEURAL, "static": NEURAL}
+TASKS |= {"entailment": {"textpair"}, "pretrained": {"two_hours"}}
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS.split())
-def test_workflows_make_what_they_need(project, workflow):
+@pytest.mark.parametrize("workflow", YML["workflows"])
+def test_workflows_make_what_they_need(workflow):
     """From the assets alone, in their order, for all data of their trials."""
-    commands = {command["name"]: command for command in project["commands"]}
-    made = {asset["dest"] for asset in project["assets"]}
-    files = {
-        str(path.relative_to(PROJECT)) for path in PROJECT.glob("[cs]*/**/*") if path.is_file()
-    }
-    files.add("metrics/runs")
-    for step in project["workflows"][workflow]:
-        needed = set(commands[step].get("deps", ()))
-        script = " ".join(commands[step]["script"])
-        needed |= {project["vars"][name] for name in TEXTS if f"${{vars.{name}}}" in script}
-        needed -= set(commands[step].get("outputs", ())) | {project["vars"]["lm_config"]}
-        needed = {name for name in needed if not name.startswith("${vars.")}
-        assert needed <= made | files, needed - made
-        made |= set(commands[step].get("outputs", ()))
-    called = {
-        "experiments": {"ner", "textcat", "tagger"},
-        "entailment": {"textpair"},
-        "static": {"ner", "textcat", "tagger"},
-        "pretrained": {"two_hours"},
-    }
-    tasks = called.get(workflow, {workflow})
+    made = {asset["dest"] for asset in YML["assets"]} | {"metrics/runs"}
+    made |= {str(path.relative_to(PROJECT)) for path in PROJECT.glob("[cs]*/**/*")}
+    for step in YML["workflows"][workflow]:
+        outputs = set(COMMANDS[step].get("outputs", ()))
+        script = " ".join(COMMANDS[step]["script"])
+        needed = {YML["vars"][name] for name in TEXTS if f"${{vars.{name}}}" in script}
+        needed |= {name for name in COMMANDS[step].get("deps", ()) if "${vars." not in name}
+        needed -= outputs | {YML["vars"]["lm_config"]}
+        assert needed <= made, needed - made
+        made |= outputs
     for trial in trials.full_plan():
-        for split in ("train", "dev", "test"):
-            needed = trial.experiment in tasks
-            assert not needed or f"corpus/{trial.data}-{split}.spacy" in made
+        if trial.experiment in TASKS.get(workflow, {workflow}):
+            parts = {f"corpus/{trial.data}-{split}.spacy" for split in ("train", "dev", "test")}
+            assert parts <= made
 
 
 TRAIN = ("-m spacy train", "run_plan", "pretrain_tok2vec", "spacy elmo pretrain")
 
 
-def test_every_training_takes_the_gpu(project):
-    lines = [line for command in project["commands"] for line in command.get("script", ())]
+def test_every_training_takes_the_gpu():
+    lines = [line for command in COMMANDS.values() for line in command["script"]]
     training = [line for line in lines if any(name in line for name in TRAIN)]
     assert len(training) > 30
     for line in training:
         option = "--gpus" if "elmo pretrain" in line else "--gpu-id"
         assert line.endswith(f"{option} ${{vars.gpu_id}}"), line
-    assert project["vars"]["gpu_id"] == -1
+    assert YML["vars"]["gpu_id"] == -1
 
 
 def test_no_gpu_is_said(monkeypatch):

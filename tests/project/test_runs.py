@@ -7,60 +7,59 @@ import sys
 import pytest
 
 from helpers.project_scripts import environment
-from scripts.experiments.runs import Run, read_runs, write_runs
+from helpers.scored_runs import make_run
+from scripts.experiments.runs import read_runs, write_runs
 
 NER = {"experiment": "ner", "data": "wnut17", "variant": "elmo"}
-PROBE = {"experiment": "probe", "data": "ud_ewt", "task": "tag", "seed": 1}
 
 
-def ner(seed, score):
-    return Run(**NER, seed=seed, scores={"ents_f": score})
+def ner(seed, score, **more):
+    return make_run("ner wnut17 elmo", seed, {"ents_f": score}, **more)
+
+
+def probe(layer):
+    return make_run(f"probe ud_ewt layer {layer}", 1, {"accuracy": 1.0}, task="tag")
 
 
 def test_what_is_written_is_read(tmp_path):
     """A file an experiment, a line a run, with the keys that were set and no others."""
     mixes = {"ner": [{"weights": [0.2, 0.5, 0.3], "gamma": 1.5}]}
-    one = Run(**NER, seed=0, scores={"ents_f": 0.25}, mixes=mixes, model={}, notes="kept")
-    two = [Run(**PROBE, variant=name, scores={"accuracy": 1}) for name in ("layer 0", "layer 1")]
+    one = ner(0, 0.25, mixes=mixes, model={}, notes="kept")
+    two = [probe(0), probe(1)]
     write_runs([one, *two], tmp_path / "new")
     assert read_runs(tmp_path / "new") == [one, *two]
     names = ["ner.jsonl", "probe.jsonl"]
     assert sorted(path.name for path in (tmp_path / "new").glob("*.jsonl")) == names
     (line,) = (tmp_path / "new" / "ner.jsonl").read_text("utf8").splitlines()
-    keys = {"experiment", "data", "variant", "seed", "scores", "mixes", "model", "notes"}
-    assert set(json.loads(line)) == keys
+    keys = "experiment data variant seed scores mixes model notes"
+    assert set(json.loads(line)) == set(keys.split())
     assert len((tmp_path / "new" / "probe.jsonl").read_text("utf8").splitlines()) == 2
     assert [one.name, two[1].name] == ["ner-wnut17-elmo-1-0", "probe-ud_ewt-tag-layer_1-1-1"]
     assert read_runs(tmp_path / "missing") == []
 
 
 def test_a_run_takes_the_place_of_itself(tmp_path):
+    """Those that are outdated go, of the same experiments alone."""
     write_runs([ner(0, 0.1), ner(1, 0.2)], tmp_path)
     write_runs([ner(2, 0.3), ner(0, 0.4)], tmp_path)
-    assert [run.scores["ents_f"] for run in read_runs(tmp_path)] == [0.4, 0.2, 0.3]
-
-
-def test_runs_that_are_outdated_go(tmp_path):
-    """Those of the same experiments alone."""
-    probes = [Run(**PROBE, variant=f"layer {i}", scores={"accuracy": 1}) for i in range(3)]
-    write_runs([*probes, ner(1, 0.1)], tmp_path)
-    write_runs(probes[:2], tmp_path, outdated=lambda run: run.seed == 1)
-    assert read_runs(tmp_path) == [ner(1, 0.1), *probes[:2]]
+    runs = [ner(0, 0.4), ner(1, 0.2), ner(2, 0.3)]
+    assert read_runs(tmp_path) == runs
+    write_runs([probe(0), probe(1), probe(2)], tmp_path)
+    write_runs([probe(0), probe(1)], tmp_path, outdated=lambda run: run.seed == 1)
+    assert read_runs(tmp_path) == [*runs, probe(0), probe(1)]
 
 
 def test_files_of_one_run_or_a_list_are_read(tmp_path):
     """As they were written once; a run of a .jsonl file takes the place of theirs."""
-    probes = [{**PROBE, "variant": f"layer {i}", "scores": {"accuracy": 1.0}} for i in range(2)]
-    (tmp_path / "ner-wnut17-elmo-1-0.json").write_text(ner(0, 0.1).model_dump_json(indent=2))
-    (tmp_path / "ner-wnut17-elmo-1-1.json").write_text(ner(1, 0.2).model_dump_json(indent=2))
-    (tmp_path / "probe-ud_ewt-tag-1.json").write_text(json.dumps(probes))
-    found = read_runs(tmp_path)
-    assert [run.name for run in found[:2]] == [ner(0, 0).name, ner(1, 0).name]
-    assert found[2:] == [Run(**probe) for probe in probes]
+    probes = [probe(0), probe(1)]
+    for run in (ner(0, 0.1), ner(1, 0.2)):
+        (tmp_path / f"{run.name}.json").write_text(run.model_dump_json(indent=2))
+    lines = ",".join(run.line for run in probes)
+    (tmp_path / "probe-ud_ewt-tag-1.json").write_text(f"[{lines}]")
+    assert read_runs(tmp_path) == [ner(0, 0.1), ner(1, 0.2), *probes]
     write_runs([ner(1, 0.7)], tmp_path)
-    scores = {run.seed: run.scores["ents_f"] for run in read_runs(tmp_path)[:2]}
-    assert scores == {0: 0.1, 1: 0.7}
-    assert len(read_runs(tmp_path)) == 4
+    found = sorted(read_runs(tmp_path), key=lambda run: run.name)
+    assert found == [ner(0, 0.1), ner(1, 0.7), *probes]
 
 
 @pytest.mark.parametrize("name", ["a.json", "ner.jsonl"])
@@ -110,11 +109,8 @@ for seed in range(int(sys.argv[2]), int(sys.argv[3])):
 def test_processes_that_write_at_the_same_time(tmp_path):
     """Nothing of one is lost by another's writing."""
     writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path), str(first), str(first + 40)],
-            env=environment(),
-        )
-        for first in (0, 40)
+        subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, *part], env=environment())
+        for part in (("0", "40"), ("40", "80"))
     ]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert sorted(run.seed for run in read_runs(tmp_path)) == list(range(80))

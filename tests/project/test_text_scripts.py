@@ -42,12 +42,13 @@ def test_weigh_sources(tmp_path):
     """Three rounds of 12 tokens of other sources, and at least 6 of the wiki each: of its five
     documents of 4 tokens all come in turn."""
     text, index = [], []
-    for source, number in [("wiki", i) for i in range(5)] + [("talk", i) for i in range(3)]:
-        index.append(f"{source}\t{source}{number}\t{len(text)}\t2")
-        text += [f"{source} {number}", "the end", ""]
-    index.append(f"law\tempty\t{len(text)}\t0")
+    for source, n_documents in (("wiki", 5), ("talk", 3)):
+        for number in range(n_documents):
+            index.append(f"{source}\t{source}{number}\t{len(text)}\t2\n")
+            text += [f"{source} {number}", "the end", ""]
+    index.append(f"law\tempty\t{len(text)}\t0\n")
     (tmp_path / "text.txt.gz").write_bytes(gzip.compress("\n".join(text).encode()))
-    (tmp_path / "index.tsv").write_text("\n".join(index) + "\n")
+    (tmp_path / "index.tsv").write_text("".join(index))
     files = [tmp_path / name for name in ("text.txt.gz", "index.tsv", "weighed.txt")]
     options = ("--source", "wiki", "--share", 1 / 3, "--rounds", 3)
     assert "35.7%" in call("data.weigh_sources", *files, *options)
@@ -60,12 +61,13 @@ def test_weigh_sources(tmp_path):
     assert len(documents) == 14
     call("data.weigh_sources", *files, *options)
     assert files[2].read_text() == written  # the same seed
-    options = ("--source", "web", "--share", 0.5)
-    output = call("data.weigh_sources", *files, *options, fails=True)
-    assert "no source 'web'. It has talk, wiki." in output
-    (tmp_path / "index.tsv").write_text("wiki\tlong\t0\t99\n")
-    output = call("data.weigh_sources", *files, "--source", "wiki", "--share", 0.5, fails=True)
-    assert "ends before line 99, the end of 'long'" in output
+    for content, source, message in (
+        ("".join(index), "web", "no source 'web'. It has talk, wiki."),
+        ("wiki\tlong\t0\t99\n", "wiki", "ends before line 99, the end of 'long'"),
+    ):
+        files[1].write_text(content)
+        options = ("--source", source, "--share", 0.5)
+        assert message in call("data.weigh_sources", *files, *options, fails=True)
 
 
 # Other scripts
@@ -83,13 +85,12 @@ def test_demo_data_is_the_same_every_time(tmp_path):
     call("demo.data", tmp_path / "a")
     run("demo.data", tmp_path / "b")  # another process has other hashes
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert "lm-train.txt" in names
-    assert "textcat-test.spacy" in names
+    assert {"lm-train.txt", "textcat-test.spacy"} <= {*names}
     for name in names:
+        one, two = (tmp_path / folder / name for folder in ("a", "b"))
         if name.endswith(".txt"):
-            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+            assert one.read_bytes() == two.read_bytes()
         else:
-            one, two = (docs(tmp_path / folder / name) for folder in ("a", "b"))
-            assert [doc.to_json() for doc in one] == [doc.to_json() for doc in two]
+            assert [doc.to_json() for doc in docs(one)] == [doc.to_json() for doc in docs(two)]
     train = {doc.text for doc in docs(tmp_path / "a" / "ner-train.spacy")}
     assert not train & {doc.text for doc in docs(tmp_path / "a" / "ner-test.spacy")}

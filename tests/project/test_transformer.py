@@ -5,6 +5,7 @@ is one letter, and its state at layer j is (j + 1) times a vector of the letter,
 """
 
 import sys
+from collections import UserDict
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -16,13 +17,6 @@ from scripts.experiments import run_trial, transformer
 
 WIDTH, N_LAYERS, MAX_PIECES = 4, 3, 12
 SENTENCES = [["ab", " ", "c"], [], ["abcd"]]
-
-
-class Pieces(dict):
-    """Wordpieces of a batch, with the number of the word of each."""
-
-    def word_ids(self, row):
-        return self["words"][row]
 
 
 class StandIn:
@@ -37,7 +31,7 @@ class StandIn:
     def eval(self):
         return self
 
-    def __call__(self, sentences=None, *, input_ids=None, words=None, **options):
+    def __call__(self, sentences=None, *, input_ids=None, **options):
         if input_ids is not None:
             assert input_ids.shape[1] <= MAX_PIECES
             layers = [states(input_ids, j) for j in range(N_LAYERS + 1)]
@@ -50,10 +44,9 @@ class StandIn:
         length = max(map(len, rows))
         rows = [row + [(2, None)] * (length - len(row)) for row in rows]
         ids = [[number for number, _ in row] for row in rows]
-        return Pieces(
-            input_ids=torch.tensor(ids) if is_batch else ids[0],
-            words=[[word for _, word in row] for row in rows],
-        )
+        pieces = UserDict(input_ids=torch.tensor(ids) if is_batch else ids[0])
+        pieces.word_ids = lambda row: [word for _, word in rows[row]]
+        return pieces
 
 
 def states(ids, layer):
@@ -72,11 +65,12 @@ def package(tmp_path, monkeypatch):
     for where in (transformer, run_trial):
         monkeypatch.setattr(where, "find_folder", lambda: tmp_path)
     monkeypatch.setattr(transformer, "MAX_PIECES", MAX_PIECES)
-    transformer.read_transformer.cache_clear()
-    run_trial.describe_model.cache_clear()
+    caches = (transformer.read_transformer, run_trial.describe_model)
+    for cached in caches:
+        cached.cache_clear()
     yield
-    transformer.read_transformer.cache_clear()
-    run_trial.describe_model.cache_clear()
+    for cached in caches:
+        cached.cache_clear()
 
 
 def expected(word, start):
@@ -89,18 +83,16 @@ def expected(word, start):
 
 
 def test_tokens_are_means_of_their_wordpieces(package):
-    layers, _ = transformer.read_transformer().embed(SENTENCES)
+    """Long sentences are cut: a half that fits is read like a sentence of its own; a long word is
+    shortened."""
+    embed = transformer.read_transformer().embed
+    layers, _ = embed(SENTENCES)
     assert [one.shape for one in layers] == [(4, 3, 4), (4, 0, 4), (4, 1, 4)]
-    np.testing.assert_allclose(layers[0][:, 0], expected("ab", 1))
-    np.testing.assert_array_equal(layers[0][:, 1], np.zeros((4, 4)))
-    np.testing.assert_allclose(layers[0][:, 2], expected("c", 3))
+    words = [expected("ab", 1), np.zeros((4, 4)), expected("c", 3)]
+    np.testing.assert_allclose(layers[0], np.stack(words, axis=1))
     np.testing.assert_allclose(layers[2][:, 0], expected("abcd", 1))
-
-
-def test_long_sentences_are_cut(package):
-    """A half that fits is read like a sentence of its own; a long word is shortened."""
     long = ["abcdef", "ghij", "klm", "n"]
-    (layers, word), _ = transformer.read_transformer().embed([long, ["x" * 30]])
+    (layers, word), _ = embed([long, ["x" * 30]])
     starts = [1, 7, 1, 4]
     np.testing.assert_allclose(layers, np.stack(list(map(expected, long, starts)), axis=1))
     np.testing.assert_allclose(word[:, 0], expected("x" * (MAX_PIECES // 2), 1))
@@ -118,15 +110,10 @@ def test_a_pipe_on_it(package, tmp_path):
     """The pipe passes the layers to its listeners, and sets their average as vectors."""
     nlp = spacy.blank("en")
     sizes = transformer.read_transformer().config.to_dict()
-    nlp.add_pipe(
-        "elmo",
-        config={
-            "weights": {"@weights_readers": transformer.READER},
-            "model": {"@architectures": "spacy-elmo.BiLM.v1", **sizes},
-            "mix": "average",
-            "store_layers": True,
-        },
-    )
+    weights = {"@weights_readers": transformer.READER}
+    model = {"@architectures": "spacy-elmo.BiLM.v1", **sizes}
+    settings = {"weights": weights, "model": model, "mix": "average", "store_layers": True}
+    nlp.add_pipe("elmo", config=settings)
     doc = nlp("ab c")
     layers = np.stack([expected("ab", 1), expected("c", 3)], axis=1)
     np.testing.assert_allclose(doc._.elmo, layers)

@@ -9,26 +9,9 @@ from spacy.tokens import DocBin
 from spacy_elmo.cli.evaluate import read_gold_examples
 
 from helpers.commands import shown_by
-from helpers.tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples, pair_examples
+from helpers.tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples
 
-
-@pytest.fixture
-def pairs(know, tmp_path):
-    """A trained pipeline and its pairs, of which two of six have a wrong label."""
-    nlp = know(TEXTPAIR)
-    nlp.config["corpora"]["dev"] = {"@readers": "spacy-elmo.TextPairCorpus.v1", "path": None}
-    nlp.to_disk(tmp_path / "pipeline")
-    labels = [label if i > 1 else "neutral" for i, (_, _, label) in enumerate(PAIRS)]
-    lines = [
-        {"premise": premise.split(), "hypothesis": hypothesis.split(), "label": label}
-        for (premise, hypothesis, _), label in zip(PAIRS, labels)
-    ]
-    srsly.write_jsonl(tmp_path / "test.jsonl", lines)
-    docs = [example.predicted for example in pair_examples(nlp)]
-    for doc, label in zip(docs, labels):
-        doc.cats = {label: 1.0}
-    DocBin(docs=docs).to_disk(tmp_path / "test.spacy")
-    return tmp_path
+NAMES = ("premise", "hypothesis", "label")
 
 
 def test_all_of_a_file_counts(know, tmp_path):
@@ -47,15 +30,27 @@ def test_all_of_a_file_counts(know, tmp_path):
     assert "token_acc" not in shown
 
 
-@pytest.mark.parametrize("name", ["test.jsonl", "test.spacy"])
-def test_scores_by_the_reader_of_the_config(pairs, name):
-    arguments = ("evaluate", pairs / "pipeline", pairs / name, "--output", pairs / "scores.json")
-    shown = shown_by(*arguments)
-    assert "scores.json exists already" in shown_by(*arguments, status=1)
-    assert "cats_acc 66.67" in shown and "words/s" in shown
-    scores = json.loads((pairs / "scores.json").read_text("utf8"))
-    assert scores["cats_acc"] == pytest.approx(4 / 6)
-    assert scores["cats_f_per_type"]
+def test_scores_by_the_reader_of_the_config(know, tmp_path):
+    """Two of six pairs have a wrong label."""
+    nlp = know(TEXTPAIR)
+    nlp.config["corpora"]["dev"] = {"@readers": "spacy-elmo.TextPairCorpus.v1", "path": None}
+    nlp.to_disk(tmp_path / "pipeline")
+    labels = [label if i > 1 else "neutral" for i, (_, _, label) in enumerate(PAIRS)]
+    lines = [dict(zip(NAMES, (*pair[:2], label))) for pair, label in zip(PAIRS, labels)]
+    srsly.write_jsonl(tmp_path / "test.jsonl", lines)
+    docs = TEXTPAIR.docs(nlp)
+    for doc, label in zip(docs, labels):
+        doc.cats = {label: 1.0}
+    DocBin(docs=docs).to_disk(tmp_path / "test.spacy")
+    for name in ("test.jsonl", "test.spacy"):
+        written = tmp_path / f"{name}-scores.json"
+        arguments = ("evaluate", tmp_path / "pipeline", tmp_path / name, "--output", written)
+        shown = shown_by(*arguments)
+        assert "cats_acc 66.67" in shown and "words/s" in shown
+        scores = json.loads(written.read_text("utf8"))
+        assert scores["cats_acc"] == pytest.approx(4 / 6)
+        assert scores["cats_f_per_type"]
+        assert "scores.json exists already" in shown_by(*arguments, status=1)
 
 
 def test_another_reader(know, tmp_path):
@@ -76,12 +71,11 @@ def test_another_reader(know, tmp_path):
 
 def test_nothing_to_score(know, tmp_path):
     nlp = know(CRF)
-    nlp.to_disk(tmp_path / "pipeline")
-    path = tmp_path / "test.spacy"
-    DocBin().to_disk(path)
-    where = (tmp_path / "pipeline", path)
-    assert "contains no examples for the reader spacy.Corpus.v1" in shown_by(
-        "evaluate", *where, status=1
-    )
-    DocBin(docs=[nlp.make_doc("Tom saw Rome .")]).to_disk(path)
-    assert "has no annotation for elmo_crf" in shown_by("evaluate", *where, status=1)
+    where = (tmp_path / "pipeline", tmp_path / "test.spacy")
+    nlp.to_disk(where[0])
+    for docs, message in (
+        ([], "contains no examples for the reader spacy.Corpus.v1"),
+        ([nlp.make_doc("Tom saw Rome .")], "has no annotation for elmo_crf"),
+    ):
+        DocBin(docs=docs).to_disk(where[1])
+        assert message in shown_by("evaluate", *where, status=1)

@@ -19,9 +19,10 @@ from spacy_elmo.tasks.coref.model import DocRanker
 
 from helpers.calls import note_calls
 from helpers.commands import run_python
-from helpers.components import embed, listener
-from helpers.gradients import check_component
+from helpers.components import embed
 from helpers.tasks import CLUSTERS, COREF, cluster_examples, coref
+
+NLP = spacy.blank("en")
 
 
 @pytest.fixture
@@ -29,48 +30,40 @@ def trained(know):
     return know(COREF)
 
 
-def test_without_singletons(make):
+def test_without_singletons(trained, monkeypatch):
     """Clusters of one in the corpus are neither learned, nor predicted, nor scored."""
-    nlp = make(COREF, singletons=False)
-    data = COREF.train(nlp)
-    assert nlp.evaluate(data)["coref_f"] == 1.0
-    gold = [read_clusters(example.reference) or [] for example in data]
-    more = [[cluster for cluster in found if len(cluster) > 1] for found in gold]
-    assert COREF.found_by(nlp) == more
-
-
-def test_the_language_model_reads_a_sentence_once(make, computed):
-    nlp = make(COREF, listener(), elmo=True)
-    nlp.initialize(lambda: cluster_examples(nlp))
-    computed.clear()
-    nlp(CLUSTERS[0][0])
-    words = CLUSTERS[0][0].split()
-    assert computed == [tuple(words[:4]), tuple(words[4:])]
+    pipe = trained.get_pipe("elmo_coref")
+    monkeypatch.setattr(pipe, "singletons", False)
+    data, several = cluster_examples(trained), cluster_examples(trained)
+    for one in several:
+        clusters = [found for found in read_clusters(one.reference) if len(found) > 1]
+        write_clusters(one.reference, clusters or [[]])
+    assert pipe.update(data) == pytest.approx(pipe.update(several))
+    assert trained.evaluate(data)["coref_f"] == 1.0
+    assert COREF.found_by(trained) == [read_clusters(one.reference) for one in several]
 
 
 def test_training_reads_some_sentences(make, monkeypatch):
+    """Consecutive ones, in prediction all."""
     nlp = make(COREF, max_training_sentences=2)
-    text = " ".join(f"Tom saw {i} ." for i in range(5))
-    doc = make_doc(nlp.vocab, text.split(), [[(0, 1), (4, 5)]], range(0, 20, 4))
-    data = [Example(Doc(nlp.vocab, words=text.split(), sent_starts=[1, 0, 0, 0] * 5), doc)]
+    words = [word for i in range(5) for word in ("Tom", "saw", str(i), ".")]
+    doc = make_doc(nlp.vocab, words, [[(0, 1), (4, 5)]], range(0, 20, 4))
+    data = [Example(Doc(nlp.vocab, words=words, sent_starts=[1, 0, 0, 0] * 5), doc)]
     nlp.initialize(lambda: data)
-    noted = note_calls(monkeypatch, DocRanker, "__call__", lambda *arguments: arguments)
-    spacy.util.fix_random_seed(0)
+    starts = note_calls(
+        monkeypatch, DocRanker, "__call__", lambda *arguments: [one.start for one in arguments[-1]]
+    )
+    pipe = nlp.get_pipe("elmo_coref")
     for _ in range(40):
-        nlp.get_pipe("elmo_coref").update(data)
-    read = [tuple(one.start for one in segments) for *_, segments in noted]
-    assert set(read) == {(i, i + 4) for i in range(0, 16, 4)}
+        pipe.update(data)
+    assert {tuple(read) for read in starts} == {(i, i + 4) for i in range(0, 16, 4)}
     nlp(data[0].predicted)
-    nlp.get_pipe("elmo_coref").max_training_sentences = 0
-    nlp.get_pipe("elmo_coref").update(data)
-    for *_, segments in noted[-2:]:
-        assert [one.start for one in segments] == [0, 4, 8, 12, 16]
-
-
-def test_training_reads_few_tokens(make, monkeypatch):
-    """Where sentences are long; never less than one."""
+    pipe.max_training_sentences = 0
+    pipe.update(data)
+    assert starts[-2:] == [[0, 4, 8, 12, 16]] * 2
+    # Few where sentences are long, but never less than one.
     monkeypatch.setattr("spacy_elmo.tasks.coref.MAX_TRAINING_TOKENS", 9)
-    pipe = make(COREF, max_training_sentences=4).get_pipe("elmo_coref")
+    pipe.max_training_sentences = 4
     for length, n_read in ((2, 4), (4, 2), (20, 1)):
         n = 5 * length
         doc = Doc(pipe.vocab, words=["a"] * n, sent_starts=[i % length == 0 for i in range(n)])
@@ -83,17 +76,6 @@ def test_only_singletons_teach_nothing(make):
     doc = make_doc(nlp.vocab, ["Tom", "ran"], [[(0, 1)]])
     with pytest.raises(ValueError, match="no clusters of several mentions, as singletons = false"):
         nlp.initialize(lambda: [Example(nlp.make_doc("Tom ran"), doc)])
-
-
-@pytest.mark.parametrize("singletons", [True, False])
-def test_gradients(make, singletons):
-    """Of the weights, of both losses, through the tok2vec, by finite differences."""
-    nlp = make(COREF, singletons=singletons, mention_loss=0.3)
-    data = cluster_examples(nlp, CLUSTERS[1:4])
-    nlp.initialize(lambda: data)
-    # Spans whose scores are far apart stay what they are.
-    bounds = {"step": 3e-4, "rel": 0.02, "noise": 0.01}
-    check_component(nlp.get_pipe("elmo_coref"), data, scale=0.2, **bounds)
 
 
 def test_loss_of_rankings(trained):
@@ -141,14 +123,11 @@ def test_memory_of_a_long_document(trained, tmp_path):
 def test_clusters_of_before_are_replaced(trained):
     doc = trained.make_doc(CLUSTERS[1][0])
     write_clusters(doc, [[(5, 6)]] * 3)
-    doc.spans["coref_clusters_other"] = []
-    doc.spans["coref_clusters_1_2"] = []
-    assert {key: [*map(str, spans)] for key, spans in trained(doc).spans.items()} == {
-        "coref_clusters_other": [],
-        "coref_clusters_1_2": [],
-        "coref_clusters_1": ["Tom", "He"],
-        "coref_clusters_2": ["home"],
-    }
+    others = {"coref_clusters_other": [], "coref_clusters_1_2": []}
+    doc.spans.update(others)
+    found = {"coref_clusters_1": ["Tom", "He"], "coref_clusters_2": ["home"]}
+    doc = trained(doc)
+    assert {key: [*map(str, doc.spans[key])] for key in doc.spans} == {**others, **found}
 
 
 def test_other_keys(make, trained):
@@ -156,8 +135,8 @@ def test_other_keys(make, trained):
     data = cluster_examples(nlp)
     with pytest.raises(ValueError, match="chains_1"):
         nlp.initialize(lambda: data)
-    for example in data:
-        write_clusters(example.reference, read_clusters(example.reference), "chains")
+    for one in data:
+        write_clusters(one.reference, read_clusters(one.reference), "chains")
     nlp.initialize(lambda: data)
     assert nlp.update(data)["elmo_coref"] > 0.0
     weights = trained.get_pipe("elmo_coref").model.to_bytes()
@@ -169,81 +148,52 @@ def test_other_keys(make, trained):
 # Gold clusters
 
 
-@pytest.fixture
-def initialized():
-    """A pipeline without ELMo, before its first step."""
-    nlp = COREF.add(spacy.blank("en"))
-    nlp.initialize(lambda: cluster_examples(nlp))
-    return nlp
+def example(words, clusters, starts=None):
+    made = {"words": words.split(), "sent_starts": starts}
+    reference = Doc(NLP.vocab, **made)
+    for number, mentions in enumerate(clusters, 1):
+        reference.spans[f"coref_clusters_{number}"] = [Span(reference, *m) for m in mentions]
+    return Example(Doc(NLP.vocab, **made), reference)
 
 
-TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left .'"
+TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left .' occurs twice"
 
 
 @pytest.mark.parametrize(
     ("clusters", "named"),
     [
-        (
-            [[(0, 1), (5, 6)], [(0, 3), (0, 1)]],
-            f"the span 'Tom' (0, 1) of {TWICE} occurs twice, first in doc.",
-        ),
-        (
-            [[], [(0, 3), (5, 6), (0, 3)]],
-            f"'Tom and Maria' (0, 3) of {TWICE} occurs twice, first in doc.",
-        ),
-        ([[(5, 6)], [(2, 2)]], f"the span '' (2, 2) of {TWICE} has no tokens"),
+        ([[(0, 1), (5, 6)], [(0, 3), (0, 1)]], f"the span 'Tom' (0, 1) of {TWICE}, first in doc."),
+        ([[], [(0, 3), (5, 6), (0, 3)]], f"'Tom and Maria' (0, 3) of {TWICE}, first in doc."),
+        ([[(5, 6)], [(2, 2)]], "the span '' (2, 2) of doc.spans['coref_clusters_2'] in the Doc"),
     ],
 )
-def test_wrong_gold_clusters_are_named(initialized, clusters, named):
-    words = ["Tom", "and", "Maria", "ran", ".", "They", "left", "."]
-    reference = Doc(initialized.vocab, words=words)
-    for number, mentions in enumerate(clusters, 1):
-        reference.spans[f"coref_clusters_{number}"] = [Span(reference, *m) for m in mentions]
-    example = Example(Doc(initialized.vocab, words=words), reference)
-    for use in (
-        lambda: initialized.update([example]),
-        lambda: initialized.evaluate([example]),
-        lambda: initialized.get_pipe("elmo_coref").initialize(lambda: [example]),
-    ):
+def test_wrong_gold_clusters_are_named(trained, clusters, named):
+    data = [example("Tom and Maria ran . They left .", clusters)]
+    initialize = trained.get_pipe("elmo_coref").initialize
+    for use in (trained.update, trained.evaluate, lambda data: initialize(lambda: data)):
         with pytest.raises(ValueError, match=re.escape(named)) as error:
-            use()
+            use(data)
         assert "\n" not in str(error.value)
 
 
-def test_mentions_out_of_reach_are_no_error(initialized):
+def test_mentions_out_of_reach_are_no_error(trained):
     """Wider than `max_span_width`, across sentences, or across each other."""
-    nlp = initialized
-    words = ["a", "b", "c", "d", ".", "e", "f"]
     starts = [i in (0, 5) for i in range(7)]
-    reference = Doc(nlp.vocab, words=words, sent_starts=starts)
-    write_clusters(reference, [[(0, 4), (3, 6)], [(0, 2), (1, 3)]])
-    example = Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
-    nlp.initialize(lambda: [example])
-    assert nlp.update([example])["elmo_coref"] > 0.0
+    one = example("a b c d . e f", [[(0, 4), (3, 6)], [(0, 2), (1, 3)]], starts)
+    assert trained.update([one])["elmo_coref"] > 0.0
 
 
-def test_no_gold_clusters(initialized):
-    empty = Example(initialized.make_doc(""), make_doc(initialized.vocab, [], []))
-    assert initialized.update([empty, *cluster_examples(initialized)])["elmo_coref"] > 0.0
-    plain = Example(initialized.make_doc("Tom ran ."), initialized.make_doc("Tom ran ."))
+def test_no_gold_clusters(trained):
+    data = [example("", [[]]), example("Anna", [[(0, 1)]]), *cluster_examples(trained)]
+    assert trained.update(data)["elmo_coref"] > 0.0
     with pytest.raises(ValueError, match="finds no clusters in doc.spans"):
-        initialized.get_pipe("elmo_coref").initialize(lambda: [plain])
-
-
-def test_other_tokens_than_the_reference():
-    """Mentions go to the predicted Doc's tokens, where those can hold them."""
-    nlp = spacy.blank("en")
-    reference = Doc(nlp.vocab, words=["He", "can", "not", "see", "it"], spaces=[1, 0, 1, 1, 0])
-    write_clusters(reference, [[(0, 1), (4, 5), (1, 2)], [(2, 3)]])
-    predicted = Doc(nlp.vocab, words=["He", "cannot", "see", "it"], spaces=[1, 1, 1, 0])
-    assert gold_clusters(Example(predicted, reference)) == [[(0, 1), (3, 4)]]
+        trained.get_pipe("elmo_coref").initialize(lambda: [example("Tom ran .", [])])
 
 
 def test_mentions_that_differ_in_whitespace_are_one():
     """A mention has one cluster, and stands there once, in other tokens, too."""
-    nlp = spacy.blank("en")
-    predicted = Doc(nlp.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
-    reference = Doc(nlp.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
+    predicted = Doc(NLP.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
+    reference = Doc(NLP.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
     for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):
         write_clusters(predicted, clusters)
         assert predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]

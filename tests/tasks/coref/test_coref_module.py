@@ -10,6 +10,8 @@ from spacy_elmo.embedding.segmenters import Segment
 from spacy_elmo.tasks.coref.module import SpanRanker
 from spacy_elmo.tasks.coref.spans import find_candidate_spans
 
+from helpers.formulas import linear, run
+
 SEGMENTS = [Segment(0, 4, 0, 4), Segment(4, 9, 4, 9), Segment(9, 10, 9, 10)]
 LENGTHS = [4, 5, 1]
 
@@ -29,15 +31,10 @@ def tokens():
     return torch.from_numpy(np.random.default_rng(0).normal(size=(10, 4)))
 
 
-def linear(x, layer):
-    bias = 0.0 if layer.bias is None else layer.bias.detach().numpy()
-    return x @ layer.weight.detach().numpy().T + bias
-
-
 def network(x, layers):
     for layer in layers:
         if isinstance(layer, torch.nn.Linear):
-            x = linear(x, layer)
+            x = linear(layer, x)
         elif isinstance(layer, torch.nn.ReLU):
             x = np.maximum(x, 0.0)
     return x
@@ -45,7 +42,7 @@ def network(x, layers):
 
 def represent(ranker, tokens, encoded, start, end):
     """Lee et al. 2017, section 4: [x*_start ; x*_end ; sum of a_t x_t ; width]."""
-    alpha = linear(encoded[start:end], ranker.attention)[:, 0]
+    alpha = linear(ranker.attention, encoded[start:end])[:, 0]
     a = np.exp(alpha) / np.exp(alpha).sum()
     words = sum(a_t * x_t for a_t, x_t in zip(a, tokens[start:end]))
     width = ranker.widths.weight.detach().numpy()[end - start - 1]
@@ -60,9 +57,7 @@ def test_formulas(tokens, depth, chunk, monkeypatch):
     ranker = make(depth)
     candidates = find_candidate_spans(SEGMENTS, 3)
     mention_scores, pair_scores, kept = ranker(tokens, LENGTHS, candidates)
-    encoded = np.concatenate(
-        [ranker.encoder.rnn(part[None])[0][0].detach().numpy() for part in tokens.split(LENGTHS)]
-    )
+    encoded = np.concatenate([run(ranker.encoder, part) for part in tokens.split(LENGTHS)])
     g = [represent(ranker, tokens.numpy(), encoded, *span) for span in candidates.mentions]
     expected = [network(span, ranker.mention)[0] for span in g]
     np.testing.assert_allclose(mention_scores.detach(), expected, atol=1e-12)
@@ -97,21 +92,10 @@ def test_bins_of_distances():
     assert len(set(seen.values())) == 9
 
 
-@pytest.mark.parametrize("n_tokens", [1, 2])
-def test_few_tokens(tokens, n_tokens):
-    ranker = make(spans_per_word=0.1)
-    candidates = find_candidate_spans([Segment(0, n_tokens, 0, n_tokens)], 3)
-    mention_scores, pair_scores, kept = ranker(tokens[:n_tokens], [n_tokens], candidates)
-    assert len(mention_scores) == len(candidates)
-    assert pair_scores.shape == (1, 0) and len(kept) == 1
-
-
 def test_dropout_is_for_training_alone(tokens):
     candidates = find_candidate_spans(SEGMENTS, 3)
     ranker = make(dropout=0.5, input_dropout=0.5)
-    outputs = [
-        ranker.train(is_train)(tokens, LENGTHS, candidates)[0]
-        for is_train in (False, False, True, True)
-    ]
+    modes = (False, False, True, True)
+    outputs = [ranker.train(mode)(tokens, LENGTHS, candidates)[0] for mode in modes]
     assert (outputs[0] == outputs[1]).all()
     assert (outputs[2] != outputs[3]).any()

@@ -1,7 +1,6 @@
-"""The scores on the examples of the papers that propose them, worked out by hand, and beside
-their definitions, by brute force."""
+"""The scores on the examples of the papers that propose them, worked out by hand."""
 
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -58,47 +57,14 @@ def test_examples_of_the_papers(metric, gold, found, r, p):
     assert scores(found, gold, metric) == pytest.approx({"p": p, "r": r, "f": f})
 
 
-# By brute force
-
-
-def links(cluster):
-    return list(combinations(sorted(cluster), 2)) or [(cluster[0],)]
-
-
-def brute_lea(some, others):
-    there = {link for other in others for link in links(other)}
-    return sum(len(c) * sum(one in there for one in links(c)) / len(links(c)) for c in some)
-
-
-def brute_b_cubed(some, others):
-    total = 0.0
-    for cluster in some:
-        for mention in cluster:
-            theirs = [other for other in others if mention in other]
-            total += len(set(cluster) & set(theirs[0])) / len(cluster) if theirs else 0.0
-    return total
-
-
 def brute_ceaf(some, others):
+    """The best of all ways to match clusters."""
+
     def similarity(one, other):
         return 2 * len(set(one) & set(other)) / (len(one) + len(other))
 
     few, many = sorted((some, others), key=len)
     return max(sum(map(similarity, few, chosen)) for chosen in permutations(many, len(few)))
-
-
-def brute_muc(some, others):
-    """Links are put into the other side's parts of a cluster until it is whole: those that
-    are missing."""
-    right = 0
-    for cluster in some:
-        part = {m: {m} for m in cluster}
-        for other in others:
-            shared = set(cluster) & set(other)
-            part.update(dict.fromkeys(shared, frozenset(shared)))
-        n_missing = len({frozenset(p) for p in part.values()}) - 1
-        right += len(cluster) - 1 - n_missing
-    return right
 
 
 def random_clusters(rng):
@@ -111,14 +77,11 @@ def random_clusters(rng):
     ]
 
 
-def test_definitions():
+def test_ceaf_is_the_best_match():
     rng = np.random.default_rng(0)
     for _ in range(60):
         found, gold = random_clusters(rng), random_clusters(rng)
         counts = count_clusters(found, gold)
-        for metric, brute in (("lea", brute_lea), ("b3", brute_b_cubed), ("muc", brute_muc)):
-            assert counts[metric].p_right == pytest.approx(brute(found, gold)), metric
-            assert counts[metric].r_right == pytest.approx(brute(gold, found)), metric
         assert counts["ceafe"].p_right == pytest.approx(brute_ceaf(found, gold))
         n_found, n_gold = (sum(map(len, side)) for side in (found, gold))
         for metric in ("lea", "b3", "mentions"):
@@ -130,9 +93,9 @@ def test_definitions():
 NLP = spacy.blank("en")
 
 
-def doc(*found, prefix="coref_clusters"):
+def doc(*found):
     made = Doc(NLP.vocab, words=["Ann", "saw", "Bob", "and", "her", "cat", "saw", "him"])
-    write_clusters(made, found, prefix)
+    write_clusters(made, found)
     return made
 
 
@@ -152,31 +115,16 @@ def test_documents_are_added_up():
     assert got["coref_f"] == pytest.approx(sum(of) / 3)
 
 
-def test_singletons_and_prefix():
-    example = Example(doc(ANN, BOB), doc(ANN, BOB, CAT))
-    assert score_coref([example])["coref_mentions_r"] == pytest.approx(4 / 5)
-    assert score_coref([example], singletons=False)["coref_mentions_r"] == 1.0
-    other = Example(doc(ANN, prefix="mine"), doc(ANN, prefix="mine"))
-    assert score_coref([other], span_cluster_prefix="mine")["coref_f"] == 1.0
-    assert score_coref([other])["coref_f"] is None
+def test_singletons_prefix_and_docs_without_annotation():
+    one = Example(doc(ANN, BOB), doc(ANN, BOB, CAT))
+    assert score_coref([one])["coref_mentions_r"] == pytest.approx(4 / 5)
+    assert score_coref([one], singletons=False)["coref_mentions_r"] == 1.0
     both = Example(doc(ANN), doc(ANN))
     write_clusters(both.reference, [CAT], "mine")
     scores = score_coref([both]) | score_coref([both], span_cluster_prefix="mine")
     assert (scores["mine_f"], scores["mine_b3_r"]) == (scores["coref_f"], 0.0) == (0.0, 0.0)
     assert "coref_clusters_f" not in scores
-
-
-def test_only_annotated_docs_count():
     assert set(score_coref([Example(doc(ANN), doc())]).values()) == {None}
-    reference = doc()
-    reference.spans["coref_clusters_1"] = []
-    invented = score_coref([Example(doc(ANN), reference)])
+    both.reference.spans["coref_clusters_1"] = []
+    invented = score_coref([both])
     assert invented["coref_f"] == invented["coref_mentions_p"] == 0.0
-
-
-def test_other_tokens_than_the_reference():
-    reference = Doc(NLP.vocab, words=["He", "can", "not", "do", "it"], spaces=[1, 0, 1, 1, 0])
-    write_clusters(reference, [[(0, 1), (4, 5)]])
-    predicted = Doc(NLP.vocab, words=["He", "cannot", "do", "it"], spaces=[1, 1, 1, 0])
-    write_clusters(predicted, [[(0, 1), (3, 4)]])
-    assert score_coref([Example(predicted, reference)])["coref_f"] == 1.0

@@ -1,53 +1,40 @@
 """The encoder of TagLM, and the recurrent layers it is made of."""
 
 import numpy as np
-import spacy
-import torch
 
 from spacy_elmo.tasks.shared.encoders import build_birnn
 from spacy_elmo.tasks.shared.torch_module import get_module_shim
 
 from helpers.components import embed, listener
-from helpers.recurrent import run
+from helpers.formulas import run
+from helpers.tasks import CRF
 
 TEXTS = ["They sat on the bank .", "", "Maria swims ."]
 TOP = {"initial": [0.0, 0.0, 1.0], "trainable": False}
 
 
 def bilstm(x, layer):
-    """By PyTorch, of one sequence."""
-    module = get_module_shim(layer).module[1]
-    empty = np.zeros((0, 2 * module.rnn.hidden_size), dtype="float32")
-    return run(module, torch.from_numpy(x)) if len(x) else empty
+    return run(get_module_shim(layer).module[1], x)
 
 
 def test_top_layer_after_the_first(make_nlp):
     """`second([first(x) ; LM])` with the language model's top layer as it is."""
-    spacy.util.fix_random_seed(0)
-    nlp = make_nlp()
     taglm = {"@architectures": "spacy-elmo.TagLMEncoder.v1", "embed": embed(6), "width": 10}
-    crf = {
-        "@architectures": "spacy-elmo.CRFTagger.v1",
-        "tok2vec": {**taglm, "elmo": listener(**TOP)},
-    }
-    pipe = nlp.add_pipe("elmo_crf", config={"model": crf})
-    pipe.add_label("X")
-    example = spacy.training.Example(nlp.make_doc("Tom ."), nlp.make_doc("Tom ."))
-    nlp.initialize(lambda: [example])
+    nlp = CRF.add(make_nlp(), {**taglm, "elmo": listener(**TOP)})
+    nlp.initialize(lambda: CRF.examples(nlp))
     docs = [nlp.get_pipe("elmo")(nlp.make_doc(text)) for text in TEXTS]
-    encoder = pipe.model.get_ref("tok2vec")
+    encoder = nlp.get_pipe("elmo_crf").model.get_ref("tok2vec")
     joined, second = encoder.layers
     embedding, first = joined.layers[0].layers
     for doc, got, x in zip(docs, encoder.predict(docs), embedding.predict(docs)):
         top = np.asarray(doc._.elmo[-1])
-        wanted = bilstm(np.concatenate([bilstm(x, first), top], axis=1), second)
+        wanted = bilstm(np.concatenate([bilstm(x, first), top], axis=1, dtype="float32"), second)
         np.testing.assert_allclose(got, wanted, atol=1e-5)
     (mix,) = [node for node in encoder.walk() if node.name == "elmo_scalar_mix"]
     assert mix.attrs["place"] == "output"
 
 
 def test_only_training_drops():
-    spacy.util.fix_random_seed(0)
     model = build_birnn(4, dropout=0.5)
     X = [np.ones((3, 4), dtype="float32")]
     model.initialize(X=X)

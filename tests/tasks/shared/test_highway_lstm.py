@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 
 from spacy_elmo.tasks.shared.highway_lstm import build_highway_lstm, orthonormal_blocks
+
+from helpers.formulas import check_differences
 
 LENGTHS = [3, 0, 5, 1]
 
@@ -60,8 +63,6 @@ def test_formula(directions, depth):
 @pytest.mark.parametrize("directions", [[0], [1], [0, 1]])
 def test_gradients(directions):
     """Of inputs and all weights, by finite differences, with a dropout mask in between."""
-    import torch
-
     rng = np.random.default_rng(1)
     X = inputs(dtype="float64")
     if directions == [0, 1]:
@@ -80,20 +81,9 @@ def test_gradients(directions):
     def loss():
         return sum((y * d).sum() for y, d in zip(run()[0], wanted))
 
-    d_inputs = run()[1](wanted)
-    pairs = [(x, d) for x, d in zip(X, d_inputs)]
+    pairs = list(zip(X, run()[1](wanted)))
     pairs += [(model.get_param(name), model.get_grad(name)) for name in ("W", "U", "b")]
-    for values, gradient in pairs:
-        assert values.shape == gradient.shape
-        for place in rng.permutation(values.size)[:20]:
-            at = np.unravel_index(place, values.shape)
-            before = values[at]
-            values[at] = before + 1e-5
-            above = loss()
-            values[at] = before - 1e-5
-            below = loss()
-            values[at] = before
-            assert gradient[at] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-6)
+    check_differences(pairs, loss)
 
 
 def test_a_sequence_has_one_mask():
@@ -119,12 +109,3 @@ def test_initial_weights():
     bias = model.get_param("b").reshape(2, 5, 3)
     assert (bias[:, 1] == 1.0).all()
     assert bias.sum() == 6.0
-
-
-def test_only_empty_sequences():
-    model = build_highway_lstm(6, 2).initialize(X=inputs())
-    empty = [np.zeros((0, 4), dtype="float32")]
-    outputs, backprop = model(empty, is_train=True)
-    assert [output.shape for output in outputs] == [(0, 6)]
-    assert [d.shape for d in backprop(outputs)] == [(0, 4)]
-    assert model.predict([]) == []
