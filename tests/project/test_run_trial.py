@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import time
 from unittest.mock import Mock
 
@@ -299,6 +300,27 @@ def test_the_share_is_what_is_read(corpus):
     assert len(examples) == 12
     places = [texts.index(example.reference.text) for example in examples]
     assert places == sorted(places)
+
+
+@forked.forks
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
+    options = ("--corpus", corpus, "--runs", tmp_path / "runs", "--max-steps", 0, "--patience", 0)
+    script = ["-m", "scripts.experiments.run_trial", "ner", "wnut17", "tok2vec"]
+    process, printed = forked.start(forked.run_program, [*script, *map(str, options)], tmp_path)
+    try:
+        found = b""
+        while b"best=" not in found:  # an evaluation is over
+            part = printed.read1(1000)
+            assert part, found
+            found += part
+        os.kill(process.pid, how)
+        process.join()
+        assert process.exitcode != 0
+    finally:
+        process.kill()
+        printed.close()
+    assert not (tmp_path / "runs").exists()
 
 
 # Every Python imports this. All trials but the first wait for ever.

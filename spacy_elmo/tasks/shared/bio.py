@@ -97,7 +97,8 @@ class BIOTags:
         """
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
-        if len(best) and self.start[best[0]] == 0 and not steps.any():
+        ends = len(best) and self.start[best[0]] == self.end[best[-1]] == 0
+        if ends and not steps.any():
             return best  # Usually, the best tags of all tokens are a valid sequence.
         return viterbi(scores, self.transitions, self.start, self.end)
 

@@ -90,13 +90,14 @@ def test_constraints_leave_valid_tags(scheme):
         assert tags.spans(tags.encode_spans(one, 3)) == one
 
 
-def test_best_valid_tags_without_scores_of_transitions():
-    tags = BIOTags(["A", "B"])
-    for seed in range(20):
-        scores = np.random.default_rng(seed).normal(size=(3, 5))
+@pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
+def test_best_valid_tags_without_scores_of_transitions(scheme):
+    tags = scheme(["A", "B"])
+    for seed in range(100):
+        scores = np.random.default_rng(seed).normal(size=(3, len(tags)))
         sums = [scores[range(3), tags.encode_spans(one, 3)].sum() for one in SETS]
         assert tags.spans(tags.decode(scores)) == SETS[int(np.argmax(sums))]
-    assert tags.decode(np.zeros((0, 5))).shape == (0,)
+    assert tags.decode(np.zeros((0, len(tags)))).shape == (0,)
 
 
 def agrees(spans, known, missing):
