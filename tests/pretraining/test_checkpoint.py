@@ -125,14 +125,14 @@ def test_any_flipped_bit_is_seen_or_no_matter(tmp_path):
     newest, numbers = checkpoints(tmp_path)[-1], np.random.default_rng(0)
     data, whole = newest.read_bytes(), saved(read_checkpoint(tmp_path))
     seen = 0
-    for place in numbers.integers(len(data), size=100):
+    for place in numbers.integers(len(data), size=40):
         newest.write_bytes(flipped(data, int(place)))
         content = read_checkpoint(tmp_path)
         if content["states"]["progress"]["step"] == 1:
             seen += 1
         else:  # between the parts, or in a name that nothing reads
             assert saved(content) == whole
-    assert seen > 50
+    assert seen > 20
 
 
 def test_torn_file_does_not_push_out_a_whole_one(tmp_path):
