@@ -104,13 +104,10 @@ def lose(process):
     process.wait()
 
 
-def windows(folder, node="*"):
+def windows(folder):
     """What was read: step, digest of the window, number of processes."""
-    lines = [
-        line.split()
-        for path in (folder / "windows").glob(f"{node}-*")
-        for line in path.read_text().splitlines()
-    ]
+    files = [path.read_text().splitlines() for path in (folder / "windows").iterdir()]
+    lines = [line.split() for lines in files for line in lines]
     return [(int(step), digest, int(size)) for step, digest, size in lines]
 
 
