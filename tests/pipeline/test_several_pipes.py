@@ -79,22 +79,6 @@ def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_wei
     assert get_layers(doc, "elmo") is get_layers(doc, "elmo_news") is None
 
 
-def test_trained_together_as_alone(make_two, make_nlp, narrow_weights):
-    """Components that share nothing learn the same in one pipeline as in two."""
-    both = trained(make_two(frozen=False), each_its_own())
-    alone = [make_nlp(frozen=False), make_nlp(frozen=False, weights=str(narrow_weights))]
-    for nlp, (name, config) in zip(alone, each_its_own().items()):
-        config["model"]["tok2vec"]["upstream"] = "elmo"
-        trained(nlp, {name: config})
-    for name, nlp in zip(PIPES, alone):
-        one = weights_of(both.get_pipe(name).bilm)
-        for key, weight in weights_of(nlp.get_pipe("elmo").bilm).items():
-            np.testing.assert_allclose(one[key], weight, rtol=1.3e-6, atol=1e-5)
-    tags, cats = answers(both(TEXT))
-    assert tags == answers(alone[0](TEXT))[0]
-    assert cats == pytest.approx(answers(alone[1](TEXT))[1], abs=1e-4)
-
-
 @pytest.mark.parametrize("frozen", [(True, False), (False, True)])
 def test_one_frozen_and_one_not(make_two, frozen):
     nlp = make_two(frozen=frozen[0], other={"frozen": frozen[1]})

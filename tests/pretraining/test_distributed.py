@@ -18,6 +18,7 @@ from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
 from helpers import forked
+from helpers.calls import note_calls
 from helpers.commands import run_python
 from helpers.forked import forks
 from helpers.prepared import content
@@ -45,18 +46,12 @@ def observe_one(folder, train, dev, processes, variant):
     mine = {k: v[processes.rank] if isinstance(v, tuple) else v for k, v in variant.items()}
     config = run_settings(folder, batch_size=8, **mine)
     trainer = Trainer(config, train, dev, processes=processes)
-    gradients, read = [], []
-    clip, part_loss = trainer.optimizers.clip, trainer._loss
-
-    def note_gradients(rows):
-        gradients.append([g.clone() for g in trainer.optimizers.gradients(rows)])
-        return clip(rows)
-
-    def note_window(window, *rest):
-        read.append(torch.from_numpy(window.inputs))
-        return part_loss(window, *rest)
-
-    trainer.optimizers.clip, trainer._loss = note_gradients, note_window
+    patch = pytest.MonkeyPatch()  # of this trainer alone
+    of_rows = trainer.optimizers.gradients
+    gradients = note_calls(
+        patch, trainer.optimizers, "clip", lambda rows: [g.clone() for g in of_rows(rows)]
+    )
+    read = note_calls(patch, trainer, "_loss", lambda w, *_: torch.from_numpy(w.inputs))
     losses = [trainer.step() for _ in range(3)]
     figures = [trainer.evaluate()[0].to_dict()]
     weights = [weight.detach() for weight in trainer.model.parameters()]
