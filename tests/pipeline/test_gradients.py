@@ -4,10 +4,12 @@ finite differences of each component's own loss."""
 import numpy as np
 import pytest
 import torch
-from spacy import util
-from thinc.api import Optimizer, fix_random_seed
+from thinc.api import SGD, Optimizer, fix_random_seed
+
+from spacy_elmo.pipeline.elmo import Elmo
 
 from helpers.components import concat_both, concat_input, listen_to_both, listener, tagger, textcat
+from helpers.gradients import softmax
 from helpers.trained import trained
 
 
@@ -23,18 +25,12 @@ class Recorder(Optimizer):
         return weights, gradient * 0
 
 
-def log_softmax(logits):
-    logits = np.asarray(logits, "float64")
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-
-
 def loss_of(nlp, batch, names):
     """The sum of the components' cross-entropies, computed from what they predict:
     its gradient is what spaCy's tagger and textcat start their backward pass with."""
     total = 0.0
     docs = [nlp.make_doc(eg.reference.text) for eg in batch]
-    for name in language_models(nlp):
-        elmo = nlp.get_pipe(name)
+    for elmo in language_models(nlp).values():
         elmo.set_annotations(docs, elmo.predict(docs))
     for name in names:
         pipe = nlp.get_pipe(name)
@@ -42,7 +38,7 @@ def loss_of(nlp, batch, names):
         if name.startswith("tagger"):  # scores are logits
             for eg, logits in zip(batch, scores):
                 gold = [pipe.labels.index(tag) for tag in eg.get_aligned("TAG", as_string=True)]
-                total -= log_softmax(logits)[range(len(gold)), gold].sum()
+                total -= np.log(softmax(logits.astype("float64"))[range(len(gold)), gold]).sum()
         else:  # scores are probabilities
             truth = np.array([[eg.reference.cats[label] for label in pipe.labels] for eg in batch])
             total -= (truth * np.log(np.asarray(scores, "float64"))).sum()
@@ -50,12 +46,12 @@ def loss_of(nlp, batch, names):
 
 
 def language_models(nlp):
-    return [name for name in nlp.pipe_names if nlp.get_pipe_meta(name).factory == "elmo"]
+    return {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)}
 
 
 SETUPS = {
     "one listener": {"tagger": tagger(listener())},
-    "grad_factor": {"tagger": tagger(listener(grad_factor=1.0, layer_norm=True))},
+    "layer norm": {"tagger": tagger(listener(layer_norm=True))},
     "two listeners": {"tagger": tagger(concat_both())},
     "two components": {"tagger": tagger(listener()), "tagger2": tagger(concat_input())},
     "textcat and tagger": {"textcat": textcat(listener()), "tagger": tagger(listener())},
@@ -78,10 +74,10 @@ def build(make_nlp, components, others=(), **config):
     return nlp, batch
 
 
-def gradients_by_listeners(nlp, batch, how, exclude, upstream="elmo"):
+def gradients_by_listeners(nlp, batch, how, exclude=(), upstream="elmo"):
     recorder = Recorder()
     if how in ("nlp.update", "annotating"):
-        annotates = language_models(nlp) if how == "annotating" else []
+        annotates = [*language_models(nlp)] if how == "annotating" else []
         nlp.update(batch, sgd=recorder, exclude=exclude, annotates=annotates, drop=0.0)
     else:  # as in spacy train: accumulate over two halves, then finish every pipe
         for half in (batch[:2], batch[2:]):
@@ -95,59 +91,50 @@ def gradients_by_listeners(nlp, batch, how, exclude, upstream="elmo"):
     return {key[1]: value for key, value in recorder.gradients.items() if key[0] == shim.id}
 
 
-def finite_differences(nlp, batch, names, weight, places, step=1e-2):
-    flat = weight.detach().view(-1)
-    slopes = []
-    for place in places:
-        before = flat[place].item()
-        losses = []
-        for sign in (1, -1):
-            with torch.no_grad():
-                flat[place] = before + sign * step
-            losses.append(loss_of(nlp, batch, names))
-        with torch.no_grad():
-            flat[place] = before
-        slopes.append((losses[0] - losses[1]) / (2 * step))
-    return np.array(slopes)
+def slope(flat, place, loss, step=1e-2):
+    """Of the loss by one weight, by finite differences."""
+    before, losses = flat[place].item(), []
+    with torch.no_grad():
+        for change in (step, -step, 0.0):
+            flat[place] = before + change
+            losses.append(loss())
+    return (losses[0] - losses[1]) / (2 * step)
 
 
 def check(nlp, batch, how, exclude=(), upstream="elmo"):
     skipped = {*language_models(nlp), *exclude}
     names = [name for name in nlp.pipe_names if name not in skipped]
     found = gradients_by_listeners(nlp, batch, how, exclude, upstream)
-    weights = dict(nlp.get_pipe(upstream).bilm.named_parameters())
-    top = nlp.get_pipe(upstream).bilm.config.n_layers - 1
-    projection = f"stacks.0.{top}.projection"
+    bilm = nlp.get_pipe(upstream).bilm
+    weights = dict(bilm.named_parameters())
+    projection = f"stacks.0.{bilm.config.n_layers - 1}.projection"
     for name in (projection, "stacks.1.0.input_weight", "encoder.projection.weight"):
-        gradient = found[name].ravel()
+        gradient, flat = found[name].ravel(), weights[name].detach().view(-1)
         places = np.argsort(-np.abs(gradient))[:6]
-        slopes = finite_differences(nlp, batch, names, weights[name], places)
+        slopes = [slope(flat, place, lambda: loss_of(nlp, batch, names)) for place in places]
         error = np.linalg.norm(slopes - gradient[places]) / np.linalg.norm(slopes)
         assert error < 0.01, (name, slopes, gradient[places])
 
 
-@pytest.mark.parametrize(
-    ("setup", "initial_state"), [*((setup, "warm") for setup in SETUPS), ("one listener", "zeros")]
-)
-def test_update(make_nlp, setup, initial_state):
-    nlp, batch = build(make_nlp, SETUPS[setup], initial_state=initial_state)
-    check(nlp, batch, "nlp.update")
+HOW = ["nlp.update", "annotating", "spacy train"]
+CASES = [(setup, "nlp.update", []) for setup in SETUPS]
+CASES += [(setup, "spacy train", []) for setup in ("two listeners", "two components")]
+CASES += [("two components", how, [name]) for how in HOW for name in ("tagger", "tagger2")]
 
 
-@pytest.mark.parametrize("setup", ["one listener", "two listeners", "two components"])
-def test_accumulated_as_in_spacy_train(make_nlp, setup):
-    nlp, batch = build(make_nlp, SETUPS[setup])
-    check(nlp, batch, "spacy train")
+@pytest.mark.parametrize(("setup", "how", "excluded"), CASES)
+def test_update(make_nlp, setup, how, excluded):
+    """By `nlp.update`, and accumulated; with each component, or with one frozen."""
+    check(*build(make_nlp, SETUPS[setup]), how, excluded)
 
 
-@pytest.mark.parametrize("how", ["nlp.update", "annotating", "spacy train"])
-@pytest.mark.parametrize("frozen", ["tagger", "tagger2"])
-def test_one_component_frozen(make_nlp, how, frozen):
-    nlp, batch = build(make_nlp, SETUPS["two components"])
-    check(nlp, batch, how, exclude=[frozen])
+def test_from_zeros_through_an_alignment(make_nlp, tmp_path):
+    np.save(tmp_path / "w.npy", np.random.default_rng(3).normal(0, 0.5, (12, 12)))
+    config = {"initial_state": "zeros", "align": str(tmp_path / "w.npy")}
+    check(*build(make_nlp, SETUPS["one listener"], **config), "nlp.update")
 
 
-@pytest.mark.parametrize("how", ["nlp.update", "annotating", "spacy train"])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("upstream", ["elmo", "elmo_news"])
 def test_two_pipes(make_nlp, narrow_weights, how, upstream):
     """One component listens to both, another one to either."""
@@ -160,66 +147,48 @@ def test_two_pipes(make_nlp, narrow_weights, how, upstream):
     check(nlp, batch, how, upstream=upstream)
 
 
-def test_through_an_alignment(make_nlp, tmp_path):
-    matrix = np.random.default_rng(3).normal(0, 0.5, (12, 12))
-    np.save(tmp_path / "w.npy", matrix)
-    nlp, batch = build(make_nlp, SETUPS["one listener"], align=str(tmp_path / "w.npy"))
-    check(nlp, batch, "nlp.update")
-
-
 def test_grad_factor_scales(make_nlp):
     found = []
     for factor in (1.0, 0.25):
         nlp, batch = build(make_nlp, {"tagger": tagger(listener(grad_factor=factor))})
-        found.append(gradients_by_listeners(nlp, batch, "nlp.update", ()))
+        found.append(gradients_by_listeners(nlp, batch, "nlp.update"))
     for name, gradient in found[0].items():
         np.testing.assert_allclose(gradient * 0.25, found[1][name], rtol=1e-4, atol=1e-7)
 
 
-def test_two_updates_in_a_row_use_the_weights_of_their_time(make_nlp):
-    """`Language.update` calls finish_update before the listeners run: the step is
-    taken when they have, and the next forward pass sees it."""
-    nlp, batch = build(make_nlp, SETUPS["two components"])
-    weights = dict(nlp.get_pipe("elmo").bilm.named_parameters())
-    sgd = util.registry.optimizers.get("SGD.v1")(0.1)
-    for _ in range(2):
-        before = {name: weight.clone() for name, weight in weights.items()}
-        nlp.update(batch, sgd=sgd)
-        assert any(not torch.equal(before[name], weights[name]) for name in before)
+def bias_of(nlp):
+    return nlp.get_pipe("elmo").bilm.stacks[0][0].bias.detach().clone()
 
 
 @pytest.mark.parametrize("how", ["predict", "to_bytes", "to_disk"])
 def test_a_step_that_waits_for_a_frozen_component_is_taken_before(make_nlp, how, tmp_path):
     """One of two listeners never reports: the step is due before the weights are used."""
     nlp, batch = build(make_nlp, SETUPS["two components"])
-    pipe = nlp.get_pipe("elmo")
-    bias = pipe.bilm.stacks[0][0].bias
-    nlp.update(batch, sgd=util.registry.optimizers.get("SGD.v1")(0.1), exclude=["tagger2"])
-    before = bias.detach().clone()
+    nlp.update(batch, sgd=SGD(0.1), exclude=["tagger2"])
+    before = bias_of(nlp)
     given = {"predict": [[nlp.make_doc("They sat")]], "to_disk": [tmp_path / "elmo"]}
-    getattr(pipe, how)(*given.get(how, []))
-    assert not torch.equal(bias, before)
+    getattr(nlp.get_pipe("elmo"), how)(*given.get(how, []))
+    assert not torch.equal(bias_of(nlp), before)
 
 
 def test_gradient_of_an_earlier_part_is_applied(make_nlp):
     """accumulate_gradient: the last part may bring no gradient of its own."""
     nlp, batch = build(make_nlp, SETUPS["one listener"])
-    elmo = nlp.get_pipe("elmo")
-    before = elmo.bilm.stacks[0][0].bias.detach().clone()
+    before = bias_of(nlp)
     nlp.update(batch, sgd=False)
     nlp.update(batch, sgd=False, exclude=["tagger"])
-    elmo.finish_update(util.registry.optimizers.get("SGD.v1")(0.1))
-    assert not torch.equal(elmo.bilm.stacks[0][0].bias, before)
+    nlp.get_pipe("elmo").finish_update(SGD(0.1))
+    assert not torch.equal(bias_of(nlp), before)
 
 
 def test_learn_rate_factor(make_nlp):
-    """A factor of a tenth is a tenth of the rate, for the language model alone."""
+    """A factor of a tenth is a tenth of the rate, for the language model alone. `Language.update`
+    calls finish_update before the listeners run: the step is taken when they have."""
     steps = []
     for rate, factor in ((0.01, 1.0), (0.1, 0.1)):
-        nlp, batch = build(make_nlp, SETUPS["one listener"], learn_rate_factor=factor)
-        bias = nlp.get_pipe("elmo").bilm.stacks[0][0].bias
-        before = bias.detach().clone()
-        nlp.update(batch, sgd=util.registry.optimizers.get("SGD.v1")(rate), drop=0.0)
-        steps.append(bias.detach() - before)
+        nlp, batch = build(make_nlp, SETUPS["two components"], learn_rate_factor=factor)
+        before = bias_of(nlp)
+        nlp.update(batch, sgd=SGD(rate), drop=0.0)
+        steps.append(bias_of(nlp) - before)
     assert steps[0].abs().max() > 0
     torch.testing.assert_close(steps[1], steps[0], rtol=1e-3, atol=1e-8)

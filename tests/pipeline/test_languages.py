@@ -11,13 +11,12 @@ from spacy.training import Example
 from thinc.api import Adam
 
 import spacy_elmo
-import spacy_elmo.weights.readers
 from spacy_elmo.weights import read_weights
 
-from helpers import reference, reference_manylangs
-from helpers.components import tagger
+from helpers import reference_manylangs
+from helpers.components import listener, tagger
 from helpers.golden import MANYLANGS, read_manylangs
-from helpers.models import ONE_DIRECTION, renamed, tiny_bilm, tiny_options
+from helpers.models import tiny_bilm
 
 WIDTH = 64
 LETTERS = "abcdefghijklmnopqrstuvwxyzäöüßABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÜ."
@@ -27,14 +26,9 @@ MARKS = ["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A random model of German letters and some words, as ELMoForManyLangs writes it."""
-    sizes = reference_manylangs.sizes_of(
-        dim=64,
-        projection_dim=32,
-        filters=[[1, 16], [2, 16], [3, 16]],
-        char_dim=8,
-        n_highway=1,
-        max_characters_per_token=20,
-    )
+    sizes = {"dim": 64, "projection_dim": 32, "char_dim": 8, "n_highway": 1}
+    sizes |= {"filters": [[1, 16], [2, 16], [3, 16]], "max_characters_per_token": 20}
+    sizes = reference_manylangs.sizes_of(**sizes)
     place = tmp_path_factory.mktemp("german") / "142"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference_manylangs, "CHARACTERS", [*MARKS, *LETTERS])
@@ -42,14 +36,6 @@ def folder(tmp_path_factory):
         patch.setattr(reference_manylangs, "WORDS", words)
         tensors = reference_manylangs.random_tensors(sizes, seed=2)
         return reference_manylangs.write_folder(place, sizes, tensors)
-
-
-def listener():
-    return {
-        "@architectures": "spacy-elmo.ElmoListener.v1",
-        "width": WIDTH,
-        "mix": {"@architectures": "spacy-elmo.ScalarMix.v1"},
-    }
 
 
 def pipeline(folder, lang="de", **config):
@@ -74,11 +60,11 @@ def test_saved_and_loaded_with_equal_vectors(folder, tmp_path, reader):
     expected = nlp(text).tensor
     nlp.to_disk(tmp_path / "pipeline")
     loaded = spacy.load(tmp_path / "pipeline")
+    assert loaded.config["components"]["elmo"]["model"]["token_encoder"] == "manylangs"
     blank = pipeline(folder, weights=None)
     for other in (loaded, blank.from_bytes(nlp.to_bytes()), copy.deepcopy(nlp)):
         np.testing.assert_array_equal(other(text).tensor, expected)
     assert read_weights(tmp_path / "pipeline").config == nlp.get_pipe("elmo").bilm.config
-    assert loaded.config["components"]["elmo"]["model"]["token_encoder"] == "manylangs"
 
 
 def test_default_sizes_follow_and_others_are_a_promise(folder):
@@ -86,18 +72,22 @@ def test_default_sizes_follow_and_others_are_a_promise(folder):
     nlp.add_pipe("elmo", config={"weights": str(folder)})
     assert nlp("Es regnet .").tensor.shape == (3, WIDTH)
     model = {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 64, "projection_dim": 32}
-    nlp = spacy.blank("de")
-    nlp.add_pipe("elmo", config={"model": model, "weights": str(folder)})
+    nlp = pipeline(folder, model=model)
     with pytest.raises(ValueError, match="token_encoder is manylangs there and bilm-tf in"):
         nlp("Es regnet .")
 
 
+def with_tagger(nlp):
+    nlp.add_pipe("tagger", config=tagger(listener(width=WIDTH)))
+    doc = nlp.make_doc("Ülkü wohnt in Paris")
+    examples = [Example.from_dict(doc, {"tags": ["A", "B", "B", "A"]})]
+    nlp.initialize(lambda: examples)
+    return examples
+
+
 def test_replaced_listeners_keep_the_vocabulary(folder, tmp_path):
     nlp = pipeline(folder)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    words = ["Es", "regnet", "."]
-    example = Example.from_dict(Doc(nlp.vocab, words), {"tags": ["A", "B", "C"]})
-    nlp.initialize(lambda: [example])
+    with_tagger(nlp)
     text = "Ülkü wohnt in Paris ."
     expected = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict([nlp(text)])[0]
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
@@ -109,11 +99,7 @@ def test_replaced_listeners_keep_the_vocabulary(folder, tmp_path):
 
 def test_fine_tuning_reaches_words_and_code_points(folder):
     nlp = pipeline(folder, frozen=False)
-    nlp.add_pipe("tagger", config=tagger(listener()))
-    examples = [
-        Example.from_dict(nlp.make_doc("Ülkü wohnt in Paris"), {"tags": ["A", "B", "B", "A"]})
-    ]
-    nlp.initialize(lambda: examples)
+    examples = with_tagger(nlp)
     sgd = Adam(0.01, L2=0.0)
     encoder = nlp.get_pipe("elmo").bilm.encoder
     before = {name: weight.clone() for name, weight in encoder.named_parameters()}
@@ -123,51 +109,21 @@ def test_fine_tuning_reaches_words_and_code_points(folder):
     for name, weight in encoder.named_parameters():
         assert not np.array_equal(weight.detach(), before[name]), name
     vocabularies = encoder.indexer.vocabularies
-    changed = {
-        kind: (getattr(encoder, part).weight != before[f"{part}.weight"]).any(dim=1)
-        for kind, part in (("characters", "embedding"), ("words", "words"))
-    }
-    assert changed["words"][vocabularies.words["Paris"]]
-    assert not changed["words"][vocabularies.words["von"]]
-    assert changed["characters"][vocabularies.characters["Ü"]]
-    assert not changed["characters"][vocabularies.characters["Ö"]]
-
-
-@pytest.mark.parametrize("kind", ["words", "one direction"])
-def test_other_models_of_bilm_tf_in_a_pipeline(tmp_path, kind):
-    words = ["<S>", "</S>", "<UNK>", "They", "sat", "."]
-    options = tiny_options()
-    if kind == "words":
-        del options["char_cnn"]
-        data = written = reference.random_datasets(options, n_words=len(words))
-    else:
-        options["bidirectional"] = False
-        data = reference.random_datasets(options)
-        written = renamed(data, ONE_DIRECTION)
-    path = reference.write_hdf5(tmp_path, options, written, words)
-    nlp = pipeline(path, "en", initial_state="zeros", store_layers=True)
-    expected = reference.layers(
-        options, data, [["They", "swim", "."]], words=words if kind == "words" else None
-    )[0][0]
-    nlp.to_disk(tmp_path / "pipeline")
-    again = spacy.load(tmp_path / "pipeline")
-    for pipe in (nlp, again):
-        doc = pipe("They swim.")
-        np.testing.assert_allclose(doc._.elmo, expected, atol=1e-5)
-        np.testing.assert_allclose(doc.tensor, doc._.elmo[-1], atol=1e-6)
-        empty = pipe("")
-        assert empty._.elmo.shape == (3, 0, expected.shape[2])
+    for part, known, read, unread in (
+        ("words", vocabularies.words, "Paris", "von"),
+        ("embedding", vocabularies.characters, "Ü", "Ö"),
+    ):
+        changed = (getattr(encoder, part).weight != before[f"{part}.weight"]).any(dim=1)
+        assert changed[known[read]] and not changed[known[unread]]
 
 
 @pytest.mark.parametrize(
-    ("lang", "of", "n_warnings"),
-    [("de", "en", 1), ("en", "en", 0), ("xx", "en", 0), ("de", None, 0)],
+    ("lang", "of", "n_warnings"), [("de", "en", 1), ("en", "en", 0), ("xx", "en", 0), ("de", "", 0)]
 )
 def test_weights_of_another_language(lang, of, n_warnings):
     """One warning, at the first use."""
     bilm = tiny_bilm()
-    if of is not None:
-        bilm.provenance = {"lang": of}
+    bilm.provenance = {"lang": of} if of else {}
     nlp = spacy.blank(lang)
     nlp.add_pipe("elmo", config={"weights": None})
     nlp.get_pipe("elmo").set_bilm(bilm)

@@ -13,16 +13,18 @@ from helpers.commands import run_python
 from helpers.components import concat_both, tagger
 from helpers.trained import trained
 
-# New words in every zone: strings, lexemes and token vectors come and go.
-SCRIPT = """
+BEGIN = """
 import json, random, string, sys
 from pathlib import Path
 import spacy
+from spacy.tokens import Doc
 
-def memory():
+def memory(name):
     lines = Path("/proc/self/status").read_text("utf8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+"""
+# New words in every zone: strings, lexemes and token vectors come and go.
+SCRIPT = """
 def main(weights, n_zones):
     nlp = spacy.blank("en")
     if weights:
@@ -39,11 +41,10 @@ def main(weights, n_zones):
         with nlp.memory_zone():
             for doc in nlp.pipe(" ".join(words(rng.randint(0, 80))) for _ in range(200)):
                 doc.vector
-        figures.append(memory())
+        figures.append(memory("VmRSS"))
     print(json.dumps(figures))
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+main(*sys.argv[1:])
 """
 MOST_GROWTH = 8.0  # MB
 
@@ -77,8 +78,10 @@ def bytes_held_by(array):
     return array.nbytes if array.base is None else array.base.untyped_storage().nbytes()
 
 
-@pytest.mark.parametrize("segmenter", ["sentences.v2", "windows.v1"])
-@pytest.mark.parametrize("initial_state", ["warm", "carry"])
+@pytest.mark.parametrize(
+    ("segmenter", "initial_state"),
+    [("sentences.v2", "warm"), ("sentences.v2", "carry"), ("windows.v1", "warm")],
+)
 def test_a_doc_keeps_nothing_of_its_batch(make_nlp, segmenter, initial_state):
     """One Doc out of thousands may stay: with its own bytes, not with those of its batch."""
     segmenters = {"@segmenters": f"spacy-elmo.{segmenter}", "size": 6, "overlap": 2}
@@ -105,16 +108,15 @@ def test_a_listener_inside_a_memory_zone(make_nlp):
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-def test_memory_is_flat(tiny_weights, tmp_path):
+def test_memory_is_flat(tiny_weights):
     """From the middle of the run on, beside spaCy alone on the same text: its tables of
     strings grow in a memory zone as well, if by little. `ELMO_MEMORY_ZONES` sets how
     many zones, 5,000 if it is not there."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-
     n_zones = os.environ.get("ELMO_MEMORY_ZONES", "5000")
-    with_elmo = json.loads(run_python(script, tiny_weights, n_zones))
-    alone = json.loads(run_python(script, "", n_zones))
+    with_elmo, alone = (
+        json.loads(run_python("-c", BEGIN + SCRIPT, weights, n_zones))
+        for weights in (tiny_weights, "")
+    )
     assert len(with_elmo) == len(alone) == int(n_zones) > 40
     ours, spacys = (rss[-1] - rss[len(rss) // 2] for rss in (with_elmo, alone))
     print(f"{len(alone)} zones: {ours:.1f} MB with elmo, {spacys:.1f} MB spaCy alone")
@@ -123,15 +125,6 @@ def test_memory_is_flat(tiny_weights, tmp_path):
 
 
 LONG_DOC = """
-import json, sys
-from pathlib import Path
-import spacy
-from spacy.tokens import Doc
-
-def memory(name):
-    lines = Path("/proc/self/status").read_text("utf8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
-
 words = "The bank of the river was steep , and the bank lends money .".split()
 nlp = spacy.blank("en")
 nlp.add_pipe("elmo", config={"store_layers": True})
@@ -139,7 +132,7 @@ nlp(Doc(nlp.vocab, words=words))
 doc = Doc(nlp.vocab, words=[words[i % len(words)] for i in range(100_000)])
 before = memory("VmRSS")
 nlp(doc)
-print(json.dumps([doc._.elmo.nbytes, memory("VmHWM") - before]))
+print(json.dumps([doc._.elmo.nbytes / 2**20, memory("VmHWM") - before]))
 """
 
 
@@ -147,6 +140,6 @@ print(json.dumps([doc._.elmo.nbytes, memory("VmHWM") - before]))
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_a_long_doc():
     """Its layers once, and beside them the tensor, a third of them."""
-    layers, peak = json.loads(run_python("-c", LONG_DOC))
-    print(f"{layers / 2**20:.0f} MB of layers, peak {peak / 2**20:.0f} MB above")
+    layers, peak = json.loads(run_python("-c", BEGIN + LONG_DOC))
+    print(f"{layers:.0f} MB of layers, peak {peak:.0f} MB above")
     assert peak < 1.5 * layers

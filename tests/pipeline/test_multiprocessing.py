@@ -15,13 +15,6 @@ from spacy_elmo.embedding.vectors import restore_vectors
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 0.02, "int8": 0.02}  # of the largest value
 
-def main(weights, method, *precisions):
-    warnings.simplefilter("ignore")
-    multiprocessing.set_start_method(method)
-    for precision in precisions:
-        check(weights, precision)
-    print("done")
-
 def check(weights, precision):
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": weights, "mix": "top", "precision": precision})
@@ -37,7 +30,12 @@ def check(weights, precision):
     assert similar < 0.9999
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    warnings.simplefilter("ignore")
+    weights, method, *precisions = sys.argv[1:]
+    multiprocessing.set_start_method(method)
+    for precision in precisions:
+        check(weights, precision)
+    print("done")
 """
 
 
@@ -55,8 +53,8 @@ def test_n_process(tiny_weights, tmp_path, method, precisions):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     # The hang needs more than one thread.
-    arguments = (script, tiny_weights, method, *precisions)
-    assert run_python(*arguments, OMP_NUM_THREADS="2") == "done\n"
+    shown = run_python(script, tiny_weights, method, *precisions, OMP_NUM_THREADS="2")
+    assert shown == "done\n"
 
 
 FORK = """
@@ -73,8 +71,7 @@ def lay_out():
         held.set()
         done.wait()
 
-thread = threading.Thread(target=lay_out)
-thread.start()
+threading.Thread(target=lay_out).start()
 held.wait()
 try:
     child = os.fork()

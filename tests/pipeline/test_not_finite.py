@@ -1,97 +1,17 @@
-"""NaN and infinity: a training that meets them stops as spaCy's tagger does, and no weight learns
-from them; a model that gives or holds them says so."""
+"""NaN and infinity: no weight of a language model learns from them, and one that gives or holds
+them says so. What components do is in `test_awkward_docs.py`."""
 
 import numpy as np
 import pytest
-import spacy
 import torch
-from spacy.tokens import Doc
-from spacy.training import Example
-from thinc.api import Adam
 
 from spacy_elmo.layers.bilm import get_shim
-from spacy_elmo.layers.finite import check_loss
-from spacy_elmo.tasks.shared.torch_module import ModuleShim
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.safetensors_file import write
 
-from helpers.components import embed, listener, tagger, textcat
-from helpers.models import tiny_bilm, tiny_module, weights_of, write_allennlp
-from helpers.tasks import TASKS, without_elmo
-from helpers.trained import OWN, bcn, trained
-
-CNN = TASKS[3].tok2vec["encode"]
-# None of them looks at its loss; spaCy's taggers do.
-LOSSES = ["ner", "parser", "textcat", "spancat"]
-
-
-def spoil(model):
-    """Make all weights of a component NaN, but those of its mixes."""
-    for node in model.walk():
-        for name in node.param_names:
-            if node.name != "elmo_scalar_mix" and node.has_param(name):
-                node.set_param(name, np.full_like(node.get_param(name), np.nan))
-        for shim in node.shims:
-            if isinstance(shim, ModuleShim):
-                for weight in shim.module.parameters():
-                    weight.data.fill_(np.nan)
-
-
-def annotated(nlp):
-    """Examples for all of them."""
-    words, n = ["Maria", "swims", "in", "Rome", "."], 5
-    ents = ["B-PER", "O", "O", "B-LOC", "O"]
-    doc = Doc(nlp.vocab, words, heads=[0] * n, deps=["ROOT", *["dep"] * 4], tags=words, ents=ents)
-    doc.spans["sc"] = list(doc.ents)
-    doc.cats = {"NATURE": 1.0, "MONEY": 0.0}
-    return [Example(nlp.make_doc(doc.text), doc)]
-
-
-def check_stops(nlp, name, data):
-    """By E910, with the component's name."""
-    optimizer = nlp.initialize(lambda: data)
-    nlp.update(data, sgd=optimizer)
-    spoil(nlp.get_pipe(name).model)
-    with pytest.raises(ValueError, match=rf"\[E910\].*'{name}'"):
-        nlp.update(data, sgd=optimizer)
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.factory)
-def test_a_task_whose_loss_is_no_number(task):
-    nlp = task.add(spacy.blank("en"))
-    check_stops(nlp, task.factory, task.examples(nlp))
-
-
-def test_spacy_does_the_same():
-    """Our message begins as that of its tagger."""
-    nlp = spacy.blank("en")
-    data, _ = trained(nlp, tagger=tagger(embed()))
-    pipe = nlp.get_pipe("tagger")
-    scores = [np.full((len(one.reference), 2), np.nan, "float32") for one in data]
-    with pytest.raises(ValueError, match="E910") as error:
-        pipe.get_loss(data, scores)
-    with pytest.raises(ValueError, match="E910") as ours:
-        check_loss(np.nan, "tagger")
-    assert str(ours.value).startswith(str(error.value))
-
-
-def test_bcn():
-    nlp = spacy.blank("en")
-    data, _ = trained(nlp, textcat=bcn(without_elmo(CNN)))
-    pipe = nlp.get_pipe("textcat")
-    spoil(pipe.model)
-    with pytest.raises(ValueError, match=r"\[E910\].*'elmo_bcn'"):
-        pipe.update(data, sgd=Adam())
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("name", LOSSES)
-def test_spacys_own_components(make_nlp, name, frozen):
-    """Before the language model learns from it."""
-    nlp = make_nlp(frozen=frozen)
-    nlp.add_pipe(name, config=OWN[name](listener()))
-    check_stops(nlp, name, annotated(nlp))
-    assert all(np.isfinite(w).all() for w in weights_of(nlp.get_pipe("elmo").bilm).values())
+from helpers.components import listener, textcat
+from helpers.models import tiny_bilm, tiny_module, write_allennlp
+from helpers.trained import trained
 
 
 def test_a_gradient_within_the_language_model(make_nlp):
@@ -112,28 +32,18 @@ def test_a_gradient_within_the_language_model(make_nlp):
 def test_a_rate_far_too_high(make_nlp):
     """The language model ends with a message, not with vectors of NaN."""
     nlp = make_nlp(frozen=False, learn_rate_factor=1e38)
-    data, optimizer = trained(nlp, textcat=textcat(listener()))
-
-    def train():
-        for _ in range(5):
-            nlp.update(data, sgd=optimizer)
-
     with pytest.raises(ValueError, match=r"not finite.* [Ll]ower .*learn_rate"):
-        train()
+        trained(nlp, 5, textcat=textcat(listener()))
 
 
-@pytest.fixture
-def too_large(tmp_path):
-    """Weights that can be read, and whose products cannot be computed."""
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_weights_too_large(make_nlp, tmp_path, precision):
+    """They can be read, and their products cannot be computed."""
     module = tiny_module()
     with torch.no_grad():
         for weight in module.encoder.parameters():
             weight.copy_(weight.sign() * 1e38)
-    return write_allennlp(module.freeze(), tmp_path)
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_weights_too_large(make_nlp, too_large, precision):
+    too_large = write_allennlp(module.freeze(), tmp_path)
     bilm = read_weights(too_large).replace(precision=precision)
     with pytest.raises(ValueError, match=r"'weights.hdf5' gives vectors that are not finite"):
         bilm.embed([["a", "bc"], []])

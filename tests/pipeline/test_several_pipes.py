@@ -1,7 +1,8 @@
 """Several language models in one pipeline, each with listeners of its own."""
 
 import copy
-from dataclasses import replace
+import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,13 +17,15 @@ from spacy_elmo.vectors import get_layers, keep_vectors, restore_vectors
 from spacy_elmo.weights import read_weights
 
 from helpers import reference
-from helpers.commands import run_elmo, run_python
+from helpers.commands import run_elmo
 from helpers.components import examples, listen_to_both, listener, tagger, textcat
 from helpers.models import TINY_OPTIONS, weights_of
 from helpers.trained import trained as trained_together
 
 TEXT = "Maria sat on the bank of the river"
 LISTENER = "spacy-elmo.ElmoListener.v1"
+ANY = {"@architectures": LISTENER}
+PIPES = ("elmo", "elmo_news")
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def trained(nlp, components, n_updates=3):
 
 def each_its_own():
     """Without width and n_layers, which follow the pipe that is named."""
-    wide, narrow = ({"@architectures": LISTENER, "upstream": n} for n in ("elmo", "elmo_news"))
+    wide, narrow = ({**ANY, "upstream": name} for name in PIPES)
     return {"tagger": tagger(wide), "textcat": textcat(narrow)}
 
 
@@ -62,10 +65,8 @@ def layers_of(weights, text):
 def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_weights):
     nlp = trained(make_two(frozen=frozen), each_its_own(), n_updates=0)
     doc = nlp(TEXT)
-    for name, weights, component in (
-        ("elmo", tiny_weights, "tagger"),
-        ("elmo_news", narrow_weights, "textcat"),
-    ):
+    files, components = (tiny_weights, narrow_weights), ("tagger", "textcat")
+    for name, weights, component in zip(PIPES, files, components):
         expected = layers_of(weights, TEXT)
         np.testing.assert_allclose(get_layers(doc, name), expected, atol=1e-6)
         (node,) = nlp.get_pipe(name).listeners
@@ -78,28 +79,10 @@ def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_wei
     assert get_layers(doc, "elmo") is get_layers(doc, "elmo_news") is None
 
 
-def test_trained_together_as_alone(make_two, make_nlp, narrow_weights):
-    """Components that share nothing learn the same in one pipeline as in two."""
-    both = trained(make_two(frozen=False), each_its_own())
-    alone = [make_nlp(frozen=False), make_nlp(frozen=False, weights=str(narrow_weights))]
-    for nlp, (name, config) in zip(alone, each_its_own().items()):
-        config["model"]["tok2vec"]["upstream"] = "elmo"
-        trained(nlp, {name: config})
-    for name, nlp in zip(("elmo", "elmo_news"), alone):
-        one = weights_of(both.get_pipe(name).bilm)
-        for key, weight in weights_of(nlp.get_pipe("elmo").bilm).items():
-            np.testing.assert_allclose(one[key], weight, rtol=1.3e-6, atol=1e-5)
-    doc = both(TEXT)
-    tags, _ = answers(alone[0](TEXT))
-    _, cats = answers(alone[1](TEXT))
-    assert answers(doc)[0] == tags
-    assert answers(doc)[1] == pytest.approx(cats, abs=1e-4)
-
-
 @pytest.mark.parametrize("frozen", [(True, False), (False, True)])
 def test_one_frozen_and_one_not(make_two, frozen):
     nlp = make_two(frozen=frozen[0], other={"frozen": frozen[1]})
-    pipes = [nlp.get_pipe(name) for name in ("elmo", "elmo_news")]
+    pipes = [nlp.get_pipe(name) for name in PIPES]
     before = [weights_of(pipe.bilm) for pipe in pipes]
     trained(nlp, {"tagger": tagger(listen_to_both())})
     after = [weights_of(pipe.bilm) for pipe in pipes]
@@ -107,49 +90,54 @@ def test_one_frozen_and_one_not(make_two, frozen):
     assert stayed == [isinstance(pipe.bilm, FrozenBiLM) for pipe in pipes] == list(frozen)
 
 
-def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path):
-    """In memory each pipe has its own; in one file they are told apart by their weights."""
-    for features in (
-        {"@feature_caches": "spacy-elmo.memory.v1"},
-        {"@feature_caches": "spacy-elmo.disk.v1", "path": str(tmp_path / "features.sqlite")},
-    ):
-        nlp = trained(make_two(features=features), {"tagger": tagger(listen_to_both())}, 0)
-        batch, sgd = examples(nlp), nlp.create_optimizer()
-        nlp.update(batch, sgd=sgd)
-        computed.clear()
-        again = examples(nlp)
-        for name in ("elmo", "elmo_news"):
-            nlp.get_pipe(name).update(again)
-        assert not computed
-        for eg in again:
-            for name in ("elmo", "elmo_news"):
-                pipe = nlp.get_pipe(name)
-                expected = pipe.bilm.embed([[token.text for token in eg.x]], "warm")[0][0]
-                np.testing.assert_allclose(get_layers(eg.x, name), expected, atol=1e-6)
-
-
-def test_scored_docs_are_kept_by_each_pipe(make_two, computed):
-    nlp = trained(make_two(), {"tagger": tagger(listen_to_both())})
-    texts = ["A loan in Rome", "They swim", "Money today ."]
-    for _ in range(2):
-        computed.clear()
-        nlp.evaluate([spacy.training.Example(nlp.make_doc(t), nlp.make_doc(t)) for t in texts])
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path, kind):
+    """In memory each pipe has its own; in one file they are told apart by their weights. What is
+    scored is kept, too."""
+    path = {"path": str(tmp_path / "features.sqlite")} if kind == "disk" else {}
+    features = {"@feature_caches": f"spacy-elmo.{kind}.v1", **path}
+    nlp = trained(make_two(features=features), {"tagger": tagger(listen_to_both())}, 0)
+    nlp.update(examples(nlp), sgd=nlp.create_optimizer())
+    scored = [spacy.training.Example(nlp.make_doc(t), nlp.make_doc(t)) for t in ("Rome", "They")]
+    nlp.evaluate(scored)
+    computed.clear()
+    again = [*examples(nlp), *scored]
+    for name in PIPES:
+        nlp.get_pipe(name).update(again)
     assert not computed
+    for eg in again:
+        for name in PIPES:
+            expected, _ = nlp.get_pipe(name).bilm.embed([[token.text for token in eg.x]], "warm")
+            np.testing.assert_allclose(get_layers(eg.x, name), expected[0], atol=1e-6)
 
 
-def test_saved_and_loaded_in_a_new_process(make_two, tmp_path):
-    nlp = trained(make_two(frozen=False), each_its_own())
+def test_what_is_kept_of_both(make_two, tmp_path):
+    """Pipelines on disk, Docs that go from process to process, mixes that are shown."""
+    nlp = trained(make_two(frozen=False), {"tagger": tagger(listen_to_both())})
     nlp.to_disk(tmp_path / "pipeline")
-    script = (
-        "import sys, spacy, srsly; nlp = spacy.load(sys.argv[1]); doc = nlp(sys.argv[2]);"
-        "print(srsly.json_dumps([[t.tag_ for t in doc], doc.cats, doc.vector.tolist()]))"
-    )
-    printed = run_python("-c", script, tmp_path / "pipeline", TEXT)
-    tags, cats, vector = srsly.json_loads(printed)
-    doc = nlp(TEXT)
-    assert tags == [token.tag_ for token in doc]
-    assert cats == pytest.approx(doc.cats, abs=1e-5)
-    np.testing.assert_allclose(vector, doc.vector, atol=1e-5)
+    doc, again = nlp(TEXT), spacy.load(tmp_path / "pipeline")(TEXT)
+    assert answers(again) == answers(doc)
+    np.testing.assert_allclose(again.vector, doc.vector, atol=1e-5)
+
+    stored = DocBin(docs=[keep_vectors(doc)], store_user_data=True).to_bytes()
+    (binned,) = DocBin().from_bytes(stored).get_docs(nlp.vocab)
+    for found in (binned, Doc(nlp.vocab).from_bytes(doc.to_bytes())):
+        restore_vectors(found)
+        for name in PIPES:
+            layers = get_layers(found, name, nlp.get_pipe(name)._shim.identity)
+            np.testing.assert_array_equal(layers, get_layers(doc, name))
+
+    rows = srsly.json_loads(run_elmo("mix", tmp_path / "pipeline", "--json").stdout)
+    for row, mix in zip(rows, learned_mixes(nlp), strict=True):
+        near = {name: pytest.approx(mix[name]) for name in ("weights", "gamma")}
+        assert row == {**mix, **near}
+    table = run_elmo("mix", tmp_path / "pipeline").stdout.splitlines()
+    header, *lines = [line for line in table if "layer 0" in line or "tagger" in line]
+    assert " ".join(header.split()) == "component place upstream layer 0 layer 1 layer 2 gamma"
+    places = ["tagger alone elmo", "tagger output elmo_news"]
+    assert [" ".join(line.split()[:3]) for line in lines] == places
+    gamma = header.index("gamma") + len("gamma")
+    assert [line[gamma - 5 : gamma] for line in lines] == [f"{row['gamma']:.3f}" for row in rows]
 
 
 def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
@@ -182,47 +170,54 @@ def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors
     np.testing.assert_allclose(doc[4].vector, expected[4], atol=1e-6)
 
 
-def test_a_pipe_whose_listeners_found_a_nearer_one_stores_nothing(make_nlp, narrow_weights):
+def test_any_is_the_nearest_pipe_before(make_nlp, narrow_weights):
+    """A pipe whose listeners find a nearer one stores nothing."""
     nlp = make_nlp()
-    nlp.add_pipe("textcat", config=textcat({"@architectures": LISTENER}))
+    nlp.add_pipe("textcat", config=textcat(ANY))
     pipe = nlp.get_pipe("elmo")
+    assert pipe.listening_components == ["textcat"]
     assert get_layers(pipe(nlp.make_doc("a b")), "elmo") is not None
     settings = {"weights": str(narrow_weights)}
     nlp.add_pipe("elmo", name="elmo_news", config=settings, before="textcat")
+    assert pipe.listening_components == []
     assert get_layers(pipe(nlp.make_doc("a b")), "elmo") is None
-
-
-def test_any_is_the_nearest_pipe_before(make_nlp, narrow_weights):
-    nlp = make_nlp()
-    nlp.add_pipe("tagger", config=tagger({"@architectures": LISTENER}))
-    nlp.add_pipe("textcat", config=textcat({"@architectures": LISTENER}))
-    assert nlp.get_pipe("elmo").listening_components == ["tagger", "textcat"]
-    settings = {"weights": str(narrow_weights)}
-    nlp.add_pipe("elmo", name="elmo_news", config=settings, before="textcat")
-    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+    nlp.add_pipe("tagger", config=tagger(ANY), before="elmo_news")
+    assert pipe.listening_components == ["tagger"]
     assert nlp.get_pipe("elmo_news").listening_components == ["textcat"]
     batch = examples(nlp)
     nlp.update(batch, sgd=nlp.initialize(lambda: batch))
-    assert [row["upstream"] for row in learned_mixes(nlp)] == ["elmo", "elmo_news"]
+    assert [row["upstream"] for row in learned_mixes(nlp)] == [*PIPES]
     nlp.remove_pipe("elmo_news")  # what a component was trained on stays its own
-    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+    assert pipe.listening_components == ["tagger"]
 
 
-@pytest.fixture
-def two_of_a_width(tiny_weights, tmp_path):
+@pytest.fixture(scope="module")
+def trained_once(tiny_weights, tmp_path_factory):
     """A folder of a pipeline with two pipes of equal sizes; the tagger was trained on the nearer
-    one, `second`. Beside it are the outputs of its tok2vec."""
-    other = reference.write_hdf5(
-        tmp_path / "other", TINY_OPTIONS, reference.random_datasets(TINY_OPTIONS, seed=3)
-    )
+    one, `second`. With the outputs of its tok2vec."""
+    folder = tmp_path_factory.mktemp("two")
+    datasets = reference.random_datasets(TINY_OPTIONS, seed=3)
+    other = reference.write_hdf5(folder / "other", TINY_OPTIONS, datasets)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", name="first", config={"weights": str(tiny_weights)})
     nlp.add_pipe("elmo", name="second", config={"weights": str(other)})
-    trained(nlp, {"tagger": tagger({"@architectures": LISTENER})})
-    nlp.to_disk(tmp_path / "pipeline")
-    mean = layers_of(other, TEXT).mean(0)
-    assert np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
-    return tmp_path / "pipeline", mean
+    trained(nlp, {"tagger": tagger(ANY)})
+    nlp.to_disk(folder / "pipeline")
+    return folder / "pipeline", layers_of(other, TEXT).mean(0)
+
+
+@pytest.fixture
+def load_two(trained_once, tmp_path):
+    """Loads it from a folder of the test's own."""
+    folder = shutil.copytree(trained_once[0], tmp_path / "pipeline")
+    return partial(spacy.load, folder)
+
+
+@pytest.fixture
+def reads_second(trained_once):
+    """Whether the tagger of a pipeline still reads `second`."""
+    mean = trained_once[1]
+    return lambda nlp: np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
 
 
 def vectors_of(nlp):
@@ -268,96 +263,53 @@ def initialized_while_it_is_disabled(nlp):
         nlp.initialize(lambda: examples(nlp))
 
 
-CHANGES = [disabled_and_enabled, one_more_before, renamed_and_saved, sourced, trained_on]
-
-
-@pytest.mark.parametrize("change", [*CHANGES, initialized_while_it_is_disabled])
-def test_any_stays_the_pipe_it_was_trained_on(two_of_a_width, change):
-    folder, mean = two_of_a_width
-    nlp = spacy.load(folder)
-    nlp = change(nlp) or nlp
-    assert np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
-
-
-def test_a_copied_pipeline_listens_to_the_copies(two_of_a_width):
-    folder, mean = two_of_a_width
-    nlp = spacy.load(folder)
-    copied = copy.deepcopy(nlp)
-    assert np.abs(vectors_of(copied) - mean).max() < 0.1 * np.abs(mean).max()
-    for one in (nlp, copied):
+def copied(nlp):
+    new = copy.deepcopy(nlp)
+    for one in (nlp, new):
         pipe = one.get_pipe("second")
         assert [node.upstream for node in pipe.listeners] == [pipe]
+    return new
 
 
-@pytest.mark.parametrize("name", ["first", "second"])
-def test_any_loaded_with_a_pipe_disabled(two_of_a_width, name):
-    """The pipe that it was trained on is connected even if it was disabled when it was loaded."""
-    folder, mean = two_of_a_width
-    nlp = spacy.load(folder, disable=[name])
-    if name == "second":
-        nlp.get_pipe("first").settings = replace(nlp.get_pipe("first").settings, store_layers=True)
-        with pytest.warns(UserWarning, match="zeros.*'second'"):
-            assert not vectors_of(nlp).any()
-        nlp.enable_pipe("second")
-    assert np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
+CHANGES = [disabled_and_enabled, one_more_before, renamed_and_saved, sourced, trained_on]
+CHANGES += [initialized_while_it_is_disabled, copied]
 
 
-@pytest.mark.parametrize("upstream", ["*", "second"])
-def test_a_pipe_that_is_excluded_is_not_replaced_by_another(two_of_a_width, upstream):
-    folder, _ = two_of_a_width
-    config = {"components": {"tagger": {"model": {"tok2vec": {"upstream": upstream}}}}}
-    nlp = spacy.load(folder, exclude=["second"], config=config)
-    nlp.get_pipe("first").settings = replace(nlp.get_pipe("first").settings, store_layers=True)
+@pytest.mark.parametrize("change", CHANGES)
+def test_any_stays_the_pipe_it_was_trained_on(load_two, reads_second, change):
+    nlp = load_two()
+    assert reads_second(nlp)
+    assert reads_second(change(nlp) or nlp)
+
+
+def check_zeros(nlp):
+    """Another pipe's layers do not take the place of those that are missing."""
+    nlp.get_pipe("first").store_layers = True
     with pytest.warns(UserWarning, match="zeros.*'second'"):
         assert not vectors_of(nlp).any()
 
 
-def test_a_pipe_that_the_config_names_comes_before_what_it_was_trained_on(two_of_a_width):
-    folder, mean = two_of_a_width
-    config = {"components": {"tagger": {"model": {"tok2vec": {"upstream": "first"}}}}}
-    nlp = spacy.load(folder, config=config)
-    assert nlp.get_pipe("first").listening_components == ["tagger"]
-    assert nlp.get_pipe("second").listening_components == []
-    assert np.abs(vectors_of(nlp) - mean).max() > 0.1 * np.abs(mean).max()
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_any_loaded_with_a_pipe_disabled(load_two, reads_second, name):
+    """The pipe that it was trained on is connected even if it was disabled when it was loaded."""
+    nlp = load_two(disable=[name])
+    if name == "second":
+        check_zeros(nlp)
+        nlp.enable_pipe("second")
+    assert reads_second(nlp)
 
 
-@pytest.mark.parametrize("disabled", ["elmo", "elmo_news"])
-def test_one_pipe_disabled(make_two, disabled):
-    """Its listener predicts from zeros and says so; never from the other's layers."""
-    nlp = trained(make_two(), each_its_own())
-    (node,) = nlp.get_pipe(disabled).listeners
-    with nlp.select_pipes(disable=[disabled]), pytest.warns(UserWarning, match=f"'{disabled}'"):
-        doc = nlp(TEXT)
-    assert not node.predict([doc])[0].any()
+def upstream(name):
+    return {"components": {"tagger": {"model": {"tok2vec": {"upstream": name}}}}}
 
 
-def test_docs_keep_both_from_process_to_process(make_two):
-    nlp = trained(make_two(), each_its_own())
-    doc = nlp(TEXT)
-    stored = DocBin(docs=[keep_vectors(doc)], store_user_data=True).to_bytes()
-    (binned,) = DocBin().from_bytes(stored).get_docs(nlp.vocab)
-    for copied in (binned, Doc(nlp.vocab).from_bytes(doc.to_bytes())):
-        restore_vectors(copied)
-        for name in ("elmo", "elmo_news"):
-            np.testing.assert_array_equal(get_layers(copied, name), get_layers(doc, name))
-            identity = nlp.get_pipe(name)._shim.identity
-            assert get_layers(copied, name, identity) is not None
+@pytest.mark.parametrize("name", ["*", "second"])
+def test_a_pipe_that_is_excluded_is_not_replaced_by_another(load_two, name):
+    check_zeros(load_two(exclude=["second"], config=upstream(name)))
 
 
-def test_mix_command(make_two, tmp_path):
-    nlp = trained(make_two(), {"tagger": tagger(listen_to_both())})
-    nlp.to_disk(tmp_path / "pipeline")
-    rows = srsly.json_loads(run_elmo("mix", tmp_path / "pipeline", "--json").stdout)
-    assert [(row["upstream"], len(row["weights"])) for row in rows] == [
-        ("elmo", 3),
-        ("elmo_news", 2),
-    ]
-    table = run_elmo("mix", tmp_path / "pipeline").stdout.splitlines()
-    header, *lines = [line for line in table if "layer 0" in line or "tagger" in line]
-    assert " ".join(header.split()) == ("component place upstream layer 0 layer 1 layer 2 gamma")
-    assert [line.split()[:3] for line in lines] == [
-        ["tagger", "alone", "elmo"],
-        ["tagger", "output", "elmo_news"],
-    ]
-    gamma = header.index("gamma") + len("gamma")
-    assert [line[gamma - 5 : gamma] for line in lines] == [f"{row['gamma']:.3f}" for row in rows]
+def test_a_pipe_that_the_config_names_comes_before_what_it_was_trained_on(load_two, reads_second):
+    nlp = load_two(config=upstream("first"))
+    listening = [nlp.get_pipe(name).listening_components for name in ("first", "second")]
+    assert listening == [["tagger"], []]
+    assert not reads_second(nlp)

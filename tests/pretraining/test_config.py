@@ -1,10 +1,9 @@
-import json
 import re
 
 import pytest
+from spacy.cli._util import _parse_override
 from thinc.api import Config
 
-from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.pretraining.config import check_config, read_config
 
 from helpers.models import pretraining_config
@@ -13,29 +12,9 @@ from helpers.project_scripts import PROJECT
 EXAMPLE = PROJECT / "configs" / "pretraining" / "litbank.cfg"
 
 
-def test_what_is_set_and_what_is_not():
-    config = check_config(Config(pretraining_config(batch_size=7)))
-    assert config.bilm == BiLMConfig(
-        lstm_dim=16,
-        projection_dim=8,
-        char_embed_dim=4,
-        filters=((1, 4), (2, 8), (3, 8)),
-        max_characters_per_token=12,
-    )
-    assert (config.lang, config.seed, config.corpus.format) == ("en", 0, "sentences")
-    assert (config.training.batch_size, config.training.decay) == (7, "cosine")
-    assert (config.vocabulary.min_count, config.vocabulary.max_size) == (1, 30_000)
-
-
 def test_example_config_with_overrides():
-    overrides = {
-        "paths.train": "a.txt",
-        "corpus.dev": ["b.txt", "c.txt"],
-        "training.max_minutes": 0.5,
-        "model.n_layers": 3,
-        "system.seed": 4,
-        "nlp.lang": "de",
-    }
+    overrides = {"paths.train": "a.txt", "corpus.dev": ["b.txt", "c.txt"], "system.seed": 4}
+    overrides |= {"training.max_minutes": 0.5, "model.n_layers": 3, "nlp.lang": "de"}
     config = read_config(EXAMPLE, overrides)
     assert (config.corpus.train, config.corpus.dev) == ("a.txt", ["b.txt", "c.txt"])
     assert (config.training.max_minutes, config.bilm.n_layers) == (0.5, 3)
@@ -83,7 +62,7 @@ SAID = {
 def test_error_names_source_and_key(setting):
     section, key, value = re.split("[.=]", setting, maxsplit=2)
     settings = pretraining_config()
-    settings.setdefault(section, {})[key] = parsed(value)
+    settings.setdefault(section, {})[key] = _parse_override(value)
     said = SAID.get(setting, key)
     with pytest.raises(ValueError, match=rf"^my.cfg: (\[{section}\] )?.*{said}") as error:
         check_config(Config(settings), "my.cfg")
@@ -91,26 +70,10 @@ def test_error_names_source_and_key(setting):
     assert f"[{section}]" in str(error.value) or section in ("system", "nlp")
 
 
-def test_unknown_section_is_named():
-    with pytest.raises(ValueError, match="my.cfg: unknown sections: trainin"):
-        check_config(Config({**pretraining_config(), "trainin": {}}), "my.cfg")
-
-
-def parsed(value):
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
 @pytest.mark.parametrize(
     "content",
-    [
-        "[corpus]\ntrain = ${paths.nothing}\n",
-        "no section\n",
-        "[nlp]\nlang = 1\nlang = 2\n",
-        "[nlp]\nlang = \xf6\n",
-    ],
+    ["[corpus]\ntrain = ${paths.nothing}\n", "no section\n", "[nlp]\nlang = 1\nlang = 2\n"]
+    + ["[nlp]\nlang = \xf6\n"],
 )
 def test_what_is_no_config(tmp_path, content):
     (tmp_path / "a.cfg").write_text(content, "latin-1")
@@ -118,10 +81,12 @@ def test_what_is_no_config(tmp_path, content):
         read_config(tmp_path / "a.cfg")
 
 
-def test_override_in_a_section_that_was_left_out(tmp_path):
+def test_sections_that_were_left_out_and_unknown_ones(tmp_path):
     (tmp_path / "a.cfg").write_text('[corpus]\ntrain = "a.txt"\ndev = "b.txt"\n')
     config = read_config(tmp_path / "a.cfg", {"training.max_steps": 3})
     assert config.training.max_steps == 3
+    with pytest.raises(ValueError, match="my.cfg: unknown sections: trainin"):
+        check_config(Config({**pretraining_config(), "trainin": {}}), "my.cfg")
     with pytest.raises(ValueError, match=r"a.cfg: unknown sections: trainin[^g]"):
         read_config(tmp_path / "a.cfg", {"trainin.max_steps": 3})
     with pytest.raises(ValueError, match="max_minutes are all 0. Set one"):

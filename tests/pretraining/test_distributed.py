@@ -18,6 +18,7 @@ from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.text.corpus import load_text
 
 from helpers import forked
+from helpers.calls import note_calls
 from helpers.commands import run_python
 from helpers.forked import forks
 from helpers.prepared import content
@@ -25,7 +26,6 @@ from helpers.runs import ENVIRONMENT, metrics, run_config, run_settings, write_t
 from helpers.trainers import assert_like_one
 
 VARIANTS = [
-    {"softmax": "sampled"},
     {"softmax": "sampled", "accumulate_gradient": 2, "directions": "different"},
     {"softmax": "full", "optimizer": "adagrad"},
     {"softmax": "adaptive"},
@@ -46,18 +46,12 @@ def observe_one(folder, train, dev, processes, variant):
     mine = {k: v[processes.rank] if isinstance(v, tuple) else v for k, v in variant.items()}
     config = run_settings(folder, batch_size=8, **mine)
     trainer = Trainer(config, train, dev, processes=processes)
-    gradients, read = [], []
-    clip, part_loss = trainer.optimizers.clip, trainer._loss
-
-    def note_gradients(rows):
-        gradients.append([g.clone() for g in trainer.optimizers.gradients(rows)])
-        return clip(rows)
-
-    def note_window(window, *rest):
-        read.append(torch.from_numpy(window.inputs))
-        return part_loss(window, *rest)
-
-    trainer.optimizers.clip, trainer._loss = note_gradients, note_window
+    patch = pytest.MonkeyPatch()  # of this trainer alone
+    of_rows = trainer.optimizers.gradients
+    gradients = note_calls(
+        patch, trainer.optimizers, "clip", lambda rows: [g.clone() for g in of_rows(rows)]
+    )
+    read = note_calls(patch, trainer, "_loss", lambda w, *_: torch.from_numpy(w.inputs))
     losses = [trainer.step() for _ in range(3)]
     figures = [trainer.evaluate()[0].to_dict()]
     weights = [weight.detach() for weight in trainer.model.parameters()]
@@ -73,12 +67,6 @@ def observe_and_save(folder, jobs):
         torch.save(found, folder / f"{processes.rank}.pt")
     finally:
         processes.leave()
-
-
-def on_two_processes(folder, jobs):
-    """What `observe` found in each, for each folder of texts with variants."""
-    run_two(observe_and_save, folder, jobs)
-    return zip(*(torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)))
 
 
 def run_two(work, *arguments, statuses=(0, 0)):
@@ -108,39 +96,33 @@ def run_two(work, *arguments, statuses=(0, 0)):
     return found
 
 
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    """A folder of texts, and one where the first half of the text, the first process's, has no
-    rare word."""
-    usual, uneven = tmp_path_factory.mktemp("usual"), tmp_path_factory.mktemp("uneven")
-    write_texts(usual)
+def write_uneven_texts(folder):
+    """The first half of the text, the first process's, has no rare word."""
     common = [f"c{i}" for i in range(8)]
     lines = [" ".join(common)] * 30
     lines += [" ".join([f"r{i}", f"r{i + 1}", *common[:6]]) for i in range(30)]
-    (uneven / "train.txt").write_text("".join(line + "\n" for line in lines), "utf8")
-    (uneven / "dev.txt").write_text("c1 c2 r3\nc4 c5 r5\n", "utf8")
-    return usual, uneven
-
-
-@pytest.fixture(scope="module")
-def found_by_two(texts, tmp_path_factory):
-    """What each of two processes found in each folder."""
-    usual, uneven = texts
-    jobs = [(usual, VARIANTS), (uneven, ADAPTIVE), (usual, UNLIKE)]
-    return list(on_two_processes(tmp_path_factory.mktemp("found"), jobs))
+    (folder / "train.txt").write_text("".join(line + "\n" for line in lines), "utf8")
+    (folder / "dev.txt").write_text("c1 c2 r3\nc4 c5 r5\n", "utf8")
 
 
 def assert_near(found, expected, tolerance):
-    assert len(found) == len(expected)
-    for ours, theirs in zip(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
         assert (ours - theirs).norm() <= tolerance * theirs.norm() + 1e-9
 
 
 @forks
-def test_two_processes_compute_what_one_does(texts, found_by_two):
-    both = found_by_two[0]
-    alone = observe(texts[0], Processes(), VARIANTS)
-    for variant, *found, one in zip(VARIANTS, *both, alone):
+def test_two_processes_compute_what_one_does(tmp_path):
+    """Also where the tail of the adaptive softmax gets no gradient in one of them, and where they
+    are processors of two kinds."""
+    usual, uneven = tmp_path / "usual", tmp_path / "uneven"
+    for folder, write in ((usual, write_texts), (uneven, write_uneven_texts)):
+        folder.mkdir()
+        write(folder)
+    run_two(observe_and_save, tmp_path, [(usual, VARIANTS), (uneven, ADAPTIVE), (usual, UNLIKE)])
+    both = zip(*(torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2)))
+    of_usual, of_uneven, of_unlike = (list(zip(*found)) for found in both)
+    alone = observe(usual, Processes(), VARIANTS)
+    for variant, found, one in zip(VARIANTS, of_usual, alone):
         for two in found:
             assert_near(two["gradients"][0], one["gradients"][0], 1e-5)
             for gradients, expected in zip(two["gradients"], one["gradients"]):
@@ -148,9 +130,6 @@ def test_two_processes_compute_what_one_does(texts, found_by_two):
             assert_near(two["weights"], one["weights"], 1e-3)
             assert_near([two["state"]], [one["state"]], 1e-3)
             assert two["figures"] == [pytest.approx(one["figures"][0], rel=1e-4)]
-        # Both have the same numbers, bit by bit, or they would drift apart.
-        for ours, theirs in zip(found[0]["weights"], found[1]["weights"]):
-            assert torch.equal(ours, theirs)
         n_parts = variant.get("accumulate_gradient", 1)
         for step in range(3):
             parts = slice(step * n_parts, (step + 1) * n_parts)
@@ -160,22 +139,14 @@ def test_two_processes_compute_what_one_does(texts, found_by_two):
             assert torch.equal(torch.cat(shares, dim=2), torch.cat(whole, dim=2))
             mean = np.mean([two["losses"][step] for two in found])
             assert mean == pytest.approx(one["losses"][step], rel=1e-4)
-
-
-@forks
-def test_cluster_that_only_one_process_meets(texts, found_by_two):
-    """The tail of the adaptive softmax gets no gradient in the first."""
-    (alone,) = observe(texts[1], Processes(), ADAPTIVE)
-    for (two,) in found_by_two[1]:
-        assert_near(two["gradients"][0], alone["gradients"][0], 1e-5)
-
-
-@forks
-def test_processors_of_two_kinds_keep_one_model(found_by_two):
-    (first,), (second,) = found_by_two[2]
-    assert first["losses"] == second["losses"]
-    for ours, theirs in zip(first["weights"], second["weights"], strict=True):
-        assert torch.equal(ours, theirs)
+    (one,) = observe(uneven, Processes(), ADAPTIVE)
+    for two in of_uneven[0]:
+        assert_near(two["gradients"][0], one["gradients"][0], 1e-5)
+    # Both have the same numbers, bit by bit, or they would drift apart.
+    assert of_unlike[0][0]["losses"] == of_unlike[0][1]["losses"]
+    for first, second in [*of_usual, *of_unlike]:
+        for ours, theirs in zip(first["weights"], second["weights"], strict=True):
+            assert torch.equal(ours, theirs)
 
 
 def test_run_on_two_processes(tmp_path):

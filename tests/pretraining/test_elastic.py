@@ -17,21 +17,14 @@ from helpers.runs import ENVIRONMENT, run_config, run_settings, write_texts
 from helpers.trainers import assert_like_one
 
 # `pretrain`, slowed down, which writes down the windows that it reads: a file for each process.
-# With `WAIT`, a process that is alone waits at this step until it is asked to stop.
+# With `WAIT`, a process that is alone waits at this step until it is asked to stop: the run then
+# takes its handler of the signal back.
 SCRIPT = """
-import hashlib, os, sys, time
-from contextlib import contextmanager
+import hashlib, os, signal, sys, time
 from spacy.cli._util import setup_cli
 from spacy_elmo.language_model.windows import TrainingBatches
-from spacy_elmo.pretraining import trainer
 
-read, stop_signals, received = TrainingBatches.at, trainer.stop_signals, []
-
-@contextmanager
-def noted_signals():
-    with stop_signals() as signals:
-        received.append(signals)
-        yield signals
+read, usual = TrainingBatches.at, signal.getsignal(signal.SIGTERM)
 
 def read_and_note(self, step):
     window = read(self, step)
@@ -40,11 +33,12 @@ def read_and_note(self, step):
     with open(f"windows/{os.environ['NODE']}-{os.getpid()}", "a") as file:
         file.write(f"{step} {digest} {size}\\n")
     time.sleep(0.1)
-    while size == "1" and str(step) == os.environ.get("WAIT") and not received[-1]:
+    while (size, str(step)) == ("1", os.environ.get("WAIT")):
         time.sleep(0.1)
+        if signal.getsignal(signal.SIGTERM) == usual:
+            break
     return window
 
-trainer.stop_signals = noted_signals
 TrainingBatches.at = read_and_note
 sys.argv[0] = "spacy"
 setup_cli()
@@ -104,13 +98,10 @@ def lose(process):
     process.wait()
 
 
-def windows(folder, node="*"):
+def windows(folder):
     """What was read: step, digest of the window, number of processes."""
-    lines = [
-        line.split()
-        for path in (folder / "windows").glob(f"{node}-*")
-        for line in path.read_text().splitlines()
-    ]
+    files = [path.read_text().splitlines() for path in (folder / "windows").iterdir()]
+    lines = [line.split() for lines in files for line in lines]
     return [(int(step), digest, int(size)) for step, digest, size in lines]
 
 

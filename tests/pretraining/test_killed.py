@@ -10,13 +10,7 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.prepare import prepare
 
-from helpers.killed import (
-    in_child,
-    is_unmarked,
-    killed_at_each_step,
-    left_at_each_step,
-    left_in,
-)
+from helpers.killed import in_child, is_unmarked, killed_at_each_step, left_at_each_step, left_in
 from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
 from helpers.trainers import make
 
@@ -24,13 +18,15 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
 
 def test_checkpoint(tmp_path):
-    """The one before it is there until the new one is."""
-    trainer, folder = make(max_steps=9), tmp_path / "checkpoints"
+    """The one before it is there until the new one is; a later one leaves nothing else."""
+    trainer, later, folder = make(max_steps=9), make(max_steps=9), tmp_path / "checkpoints"
     trainer.step()
     save_checkpoint(trainer, tmp_path / "before", corpus="abc", keep=1)
     trainer.step()
+    for _ in range(3):
+        later.step()
 
-    def save():
+    def save(trainer=trainer):
         save_checkpoint(trainer, folder, corpus="abc", keep=1)
 
     def read():
@@ -40,9 +36,9 @@ def test_checkpoint(tmp_path):
     shutil.copytree(tmp_path / "before", folder)
     for step in left_at_each_step(save, tmp_path):
         found.append(read())
-        save()
-        assert read() == 2, step
-        assert left_in(folder) == ["checkpoint-0000000002.pt"], step
+        save(later)
+        assert read() == 3, step
+        assert left_in(folder) == ["checkpoint-0000000003.pt"], step
     assert found == sorted(found) and {*found} == {1, 2}
     assert read() == 2
 

@@ -1,5 +1,7 @@
-"""`--gpus`: as many processes as GPUs, tried out on processors."""
+"""Processes of a run: `--gpus`, as many as GPUs, tried out on processors; and their memory."""
 
+import ctypes
+import platform
 import subprocess
 import sys
 import time
@@ -8,9 +10,8 @@ import pytest
 import torch
 
 from spacy_elmo.pretraining import run as module
-from spacy_elmo.pretraining.run import choose_gpus
 
-from helpers.commands import shown_by
+from helpers.commands import run_python, shown_by
 from helpers.runs import ENVIRONMENT, run_config, write_texts
 
 START = "import sys; from spacy_elmo.pretraining.run import launch; "
@@ -37,15 +38,17 @@ def run(*arguments, status):
     return shown_by("pretrain", "a.cfg", "-o", "out", "--gpus", *arguments, status=status)
 
 
-def test_command_starts_a_process_a_gpu(folder, see, monkeypatch):
+@pytest.mark.parametrize(("visible", "chosen"), [("", "3,0"), ("4,GPU-5,6,GPU-7", "GPU-7,4")])
+def test_command_starts_a_process_a_gpu(folder, see, monkeypatch, visible, chosen):
+    """Of those that are visible."""
     see(4)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # for it to be restored
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     given = []
     monkeypatch.setattr(module, "launch", lambda *found: given.append(found) or 7)
     more = ["--resume", "--training.max_steps", "2"]
     run("3, 0", *more, status=7)
     assert given == [(["a.cfg", "--output", "out", *more], 2)]
-    assert module.os.environ["CUDA_VISIBLE_DEVICES"] == "3,0"
+    assert module.os.environ["CUDA_VISIBLE_DEVICES"] == chosen
     assert "training.batch_size" in run("0", "--training.batchsize", "3", status=1)
     assert len(given) == 1  # said once, not by each process
 
@@ -59,19 +62,12 @@ def test_none_of_the_gpus(folder, see, monkeypatch):
     assert (folder / "out" / "model-last").is_dir()
 
 
-def test_gpus_among_those_that_are_visible(see, monkeypatch):
-    see(3)
-    assert choose_gpus("2,0") == ["2", "0"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-5,6")
-    assert choose_gpus("1,2") == ["GPU-5", "6"]
-
-
 @pytest.mark.parametrize(
     ("n", "gpus", "message"),
     [
         (0, "0", "PyTorch sees no GPU here"),
         (2, "0,2,5", "there is no GPU 2, 5; PyTorch sees 2, counted from 0"),
-        (2, "0,0", "different ids, such as 0,1,2,3; got '0,0'"),
+        (2, "0,00", "different ids, such as 0,1,2,3; got '0,00'"),
         (2, "all", "got 'all'"),
         (2, "", "got ''"),
     ],
@@ -105,3 +101,32 @@ def test_status_of_a_process_that_fails(folder):
     assert done.returncode == 1
     assert "zzz" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+TAKE_AND_FREE = """
+import resource
+import numpy as np
+from spacy_elmo.pretraining.run import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        np.ones(16_000_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+first = faults()
+assert keep_freed_memory()
+faults()
+print(first, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone can be told")
+def test_freed_memory_is_not_taken_anew():
+    first, then = map(int, run_python("-c", TAKE_AND_FREE).split())
+    assert then < 0.1 * first
+
+
+def test_elsewhere_nothing_happens(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    assert module.keep_freed_memory() is False

@@ -1,13 +1,20 @@
-"""When a run ends, when it evaluates, and the learning rate over it."""
+"""When a run ends, by a limit or by a signal, when it evaluates, and the learning rate over it."""
 
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from spacy_elmo.language_model.perplexity import Perplexity
 from spacy_elmo.pretraining import clock as clocks
 from spacy_elmo.pretraining import trainer as module
 
+from helpers.calls import note_calls
 from helpers.trainers import CORPUS, make, run
 
 
@@ -27,23 +34,13 @@ def test_limits_of_steps_epochs_and_tokens(limits, n_steps):
     assert trainer.fraction_done == 1.0
 
 
-def fake_clock(monkeypatch, seconds):
-    """Every look at the clock takes so long."""
-    now = [1000.0]
-
-    def tick():
-        now[0] += seconds
-        return now[0]
-
-    clock = SimpleNamespace(monotonic=tick, perf_counter=tick)
-    for one in (module, clocks):
-        monkeypatch.setattr(one, "time", clock)
-
-
 @pytest.mark.parametrize(("elapsed", "n_steps"), [(0.0, 6), (100.0, 3)])
 def test_limit_of_minutes(monkeypatch, elapsed, n_steps):
-    """Evaluations and all, and what went before; the learning rate falls with it."""
-    fake_clock(monkeypatch, 10.0)  # 30 seconds a step: its start, its end, the loop's look
+    """Evaluations and all, and what went before; the learning rate falls with it. Every look at
+    the clock takes 10 seconds, a step 30: its start, its end, the loop's look."""
+    tick = count(1000.0, 10.0).__next__
+    for one in (module, clocks):
+        monkeypatch.setattr(one, "time", SimpleNamespace(monotonic=tick, perf_counter=tick))
     trainer = make(max_steps=0, max_minutes=3, warmup_steps=0, decay="linear", learn_rate=0.1)
     trainer.progress.elapsed = elapsed
     rates = []
@@ -58,17 +55,11 @@ def test_limit_of_minutes(monkeypatch, elapsed, n_steps):
 def test_patience(monkeypatch):
     """Evaluations since the best one; as good as the best is not better."""
     trainer = make(max_steps=100, eval_frequency=2, patience=3)
-    figures, _ = trainer.evaluate()
-    trainer.progress.best = None
-    values = iter([9.0, 9.5, 8.0, 8.0, 8.5, 8.1, 1.0])
-    monkeypatch.setattr(
-        module, "perplexity", lambda *_, **__: type(figures)(1.0, 1.0, next(values), 1, 0.0)
-    )
+    figures = (Perplexity(1.0, 1.0, mean, 1, 0.0) for mean in (9.0, 9.5, 8.0, 8.0, 8.5, 8.1, 1.0))
+    monkeypatch.setattr(module, "perplexity", lambda *_, **__: next(figures))
     evaluations = run(trainer)
     assert [best for _, best in evaluations] == [True, False, True, False, False, False]
-    assert trainer.progress.best == 8.0
-    assert trainer.progress.step == 12
-    assert trainer.is_over
+    assert (trainer.progress.best, trainer.progress.step, trainer.is_over) == (8.0, 12, True)
     assert trainer.fraction_done == 0.12
 
 
@@ -76,3 +67,61 @@ def test_evaluation_of_some_tokens():
     trainer = make(eval_tokens=20, eval_streams=4)
     assert trainer.evaluate()[0].n_tokens == 20
     assert make(eval_tokens=0, eval_streams=4).evaluate()[0].n_tokens == len(CORPUS.tokens)
+
+
+HANG_UP = getattr(signal, "SIGHUP", signal.SIGTERM)  # not on Windows
+USUAL = signal.default_int_handler
+
+
+@contextmanager
+def sent_within(monkeypatch, step, trainer, *numbers, handler=USUAL):
+    """Send the process signals within a step of the trainer. What they do is said: a process in
+    the background may have been started without."""
+
+    def send():
+        for number in numbers if trainer.progress.step == step else ():
+            os.kill(os.getpid(), number)
+
+    note_calls(monkeypatch, trainer, "step", send)
+    previous = signal.signal(numbers[0], handler)
+    try:
+        yield
+        assert signal.getsignal(numbers[0]) is handler
+    finally:
+        signal.signal(numbers[0], previous)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, HANG_UP])
+def test_signal_lets_the_step_end(monkeypatch, number):
+    """The last step ends the run."""
+    trainer = make(max_steps=5)
+    with sent_within(monkeypatch, 2, trainer, number):
+        assert run(trainer) == []
+    assert (trainer.stopped, trainer.progress.step) == (True, 3)
+    trainer.stopped = False
+    with sent_within(monkeypatch, 4, trainer, number):
+        assert run(trainer) == [(5, True)]
+    assert not trainer.stopped
+
+
+@pytest.mark.skipif(HANG_UP is signal.SIGTERM, reason="this system does not hang up")
+def test_a_run_under_nohup_goes_on(monkeypatch):
+    trainer = make(max_steps=3)
+    with sent_within(monkeypatch, 1, trainer, HANG_UP, handler=signal.SIG_IGN):
+        assert run(trainer) == [(3, True)]
+    assert not trainer.stopped
+
+
+def test_second_interrupt_acts_as_ever(monkeypatch):
+    trainer = make(max_steps=50)
+    number = signal.SIGINT
+    with sent_within(monkeypatch, 1, trainer, number, number), pytest.raises(KeyboardInterrupt):
+        run(trainer)
+
+
+def test_in_another_thread_there_are_no_signals():
+    trainer = make(max_steps=2)
+    thread = threading.Thread(target=run, args=(trainer,))
+    thread.start()
+    thread.join()
+    assert trainer.progress.step == 2

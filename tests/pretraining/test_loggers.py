@@ -1,19 +1,14 @@
 import io
 import json
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import spacy
 from thinc.api import Config
 
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.loggers import (
-    logged_pipeline,
-    make_logger,
-    make_tensorboard_logger,
-    step_info,
-)
+from spacy_elmo.pretraining.loggers import make_logger, make_tensorboard_logger, step_info
 
 from helpers.models import pretraining_config
 
@@ -29,15 +24,11 @@ SEEN = []
 @spacy.registry.loggers("test.Recorder.v1")
 def recorder(name: str):
     def set_up(nlp, stdout, stderr):
-        SEEN.append((name, nlp.pipe_names, nlp.config["training"]))
+        uploaded = spacy.util.dict_to_dot(nlp.config.interpolate())
+        SEEN.append((name, nlp.pipe_names, uploaded))
         return SEEN.append, lambda: SEEN.append("end")
 
     return set_up
-
-
-@spacy.registry.loggers("test.NeedsAPackage.v1")
-def needs_a_package():
-    raise ImportError("pip install it")
 
 
 @pytest.fixture
@@ -68,11 +59,10 @@ def test_step_info_has_what_spacys_loop_tells():
     other.add_pipe("textcat_multilabel").add_label("A")
     example = spacy.training.Example.from_dict(other.make_doc("a b"), {"cats": {"A": 1.0}})
     optimizer = other.initialize(lambda: [example])
-    counts = dict.fromkeys(["accumulate_gradient", "eval_frequency", "max_steps"], 1)
-    more = {"dropout": 0.1, "patience": 0, "exclude": [], "annotating_components": []}
+    more = dict.fromkeys(["accumulate_gradient", "eval_frequency", "max_steps"], 1)
+    more |= {"dropout": 0.1, "patience": 0, "exclude": [], "annotating_components": []}
     batches, evaluate = iter([(0, [example])]), lambda: (0.5, {"cats_score": 0.5})
-    more.update(counts, before_update=None)
-    steps = train_while_improving(other, optimizer, batches, evaluate, **more)
+    steps = train_while_improving(other, optimizer, batches, evaluate, before_update=None, **more)
     _, theirs, _ = next(iter(steps))
     ours = step_info(REPORT)
     assert set(ours) == set(theirs)
@@ -88,9 +78,8 @@ def test_score_is_the_better_the_higher():
     assert second["checkpoints"] == [(-212.5, 400), (-150.0, 800)]
     assert second["score"] == max(second["checkpoints"])[0]
     assert second["output_path"] == "out/model-last"
-    scores = first["other_scores"]
-    assert (scores["perplexity"], scores["perplexity_forward"]) == (212.5, 200.0)
-    assert (scores["perplexity_backward"], scores["tokens_per_second"]) == (225.0, 1296.9)
+    wanted = {"perplexity": 212.5, "perplexity_forward": 200.0, "perplexity_backward": 225.0}
+    assert {**wanted, "tokens_per_second": 1296.9}.items() <= first["other_scores"].items()
     assert first["losses"] == {"elmo": 4.5}
 
 
@@ -100,26 +89,26 @@ def test_loggers_of_a_chain(config):
     first, second = ({"@loggers": "test.Recorder.v1", "name": name} for name in "ab")
     chain = {"@loggers": "spacy.ChainLogger.v1", "logger1": first, "logger2": second}
     assert log(chain, config, REPORT) == ""
-    (name, pipes, training), (other, *_), *steps = SEEN
+    (name, pipes, uploaded), (other, *_), *steps = SEEN
     assert (name, other, pipes) == ("a", "b", ["elmo"])
     assert steps == [*[None] * 4, *[step_info(REPORT)] * 2, "end", "end"]
-    assert (training["eval_frequency"], training["max_steps"], training["batch_size"]) == (7, 3, 4)
-    assert dict(training["score_weights"]) == {"speed": 0.0}
+    wanted = {"training.eval_frequency": 7, "training.max_steps": 3, "training.learn_rate": 0.01}
+    wanted |= {"components.elmo.model.lstm_dim": 16, "elmo.corpus.train": "train.txt"}
+    wanted |= {"elmo.vocabulary.min_count": 1, "training.score_weights.speed": 0.0}
+    assert wanted.items() <= uploaded.items()
 
 
-@pytest.mark.parametrize("version", ["v1", "v2", "v3"])
-def test_console(config, version):
-    shown = log({"@loggers": f"spacy.ConsoleLogger.{version}"}, config, REPORT)
-    header, _, row = (line.split() for line in shown.splitlines())
+@pytest.mark.parametrize(
+    ("version", "more"),
+    [("v1", {"progress_bar": True}), ("v2", {}), ("v3", {"progress_bar": "train"})],
+)
+def test_console(config, version, more):
+    block = {"@loggers": f"spacy.ConsoleLogger.{version}"}
+    header, _, row = (line.split() for line in log(block, config, REPORT).splitlines())
     assert header == ["E", "#", "LOSS", "ELMO", "SPEED", "SCORE"]
     # Nothing times 100 that is no share.
     assert row == ["1", "400", "4.50", "1296.90", "-212.50"]
-
-
-@pytest.mark.parametrize(("version", "bar"), [("v1", True), ("v3", "train")])
-def test_console_with_progress_bar(config, version, bar):
-    settings = {"@loggers": f"spacy.ConsoleLogger.{version}", "progress_bar": bar}
-    assert len(log(settings, config, REPORT, BETTER).splitlines()) == 4
+    assert len(log({**block, **more}, config, REPORT, BETTER).splitlines()) == 4
 
 
 def test_console_writes_a_file(config, tmp_path):
@@ -127,14 +116,6 @@ def test_console_writes_a_file(config, tmp_path):
     log({"@loggers": CONSOLE, "output_file": str(path)}, config, REPORT)
     row = json.loads(path.read_text("utf8"))
     assert (row["step"], row["score"], row["losses"]) == (400, -212.5, {"elmo": 4.5})
-
-
-def test_config_is_what_loggers_upload(config):
-    flat = spacy.util.dict_to_dot(logged_pipeline(config).config.interpolate())
-    assert flat["training.learn_rate"] == 0.01
-    assert flat["components.elmo.model.lstm_dim"] == 16
-    assert flat["elmo.corpus.train"] == "train.txt"
-    assert flat["elmo.vocabulary.min_count"] == 1
 
 
 def test_none(config):
@@ -156,47 +137,28 @@ def test_wrong_settings_are_named(config, settings, message):
         log(settings, config, REPORT)
 
 
-def test_missing_package_is_named(config):
-    with pytest.raises(ImportError, match="pip install it"):
-        log({"@loggers": "test.NeedsAPackage.v1"}, config, REPORT)
-
-
 TENSORBOARD = {"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}
 
 
-class Writer:
-    """In the place of TensorBoard's."""
-
-    written: list[tuple] = []
-
-    def __init__(self, log_dir):
-        pass
-
-    def add_scalar(self, *rest):
-        self.written.append(rest)
-
-    def flush(self):
-        pass
-
-    close = flush
-
-
 def test_tensorboard_gets_scalars(config, monkeypatch):
-    module = ModuleType("torch.utils.tensorboard")
-    module.SummaryWriter = Writer
+    module, written = ModuleType("torch.utils.tensorboard"), []
+    writer = SimpleNamespace(
+        add_scalar=lambda *scalar: written.append(scalar), flush=list, close=list
+    )
+    module.SummaryWriter = lambda log_dir: writer
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
     log(TENSORBOARD, config, REPORT, BETTER)
-    assert {("scores/perplexity", 212.5, 400), ("score", -212.5, 400)} < {*Writer.written}
-    assert {("scores/perplexity", 150.0, 800), ("loss/elmo", 4.5, 800)} < {*Writer.written}
-    assert {step for _, _, step in Writer.written} == {400, 800}
-    assert "scores/gradient_norm" not in {tag for tag, *_ in Writer.written}
+    assert {("scores/perplexity", 212.5, 400), ("score", -212.5, 400)} < {*written}
+    assert {("scores/perplexity", 150.0, 800), ("loss/elmo", 4.5, 800)} < {*written}
+    assert {step for _, _, step in written} == {400, 800}
+    assert "scores/gradient_norm" not in {tag for tag, *_ in written}
     # A number where there is one; no table, as of spaCy's scores by label.
     info = step_info({**REPORT, "gradient_norm": 3.5})
     info["other_scores"]["cats_f_per_type"] = {"A": 1.0}
     log_step, _ = make_tensorboard_logger("logs")(None)
     log_step(info)
-    assert ("scores/gradient_norm", 3.5, 400) in Writer.written
-    assert not [tag for tag, *_ in Writer.written if "cats" in tag]
+    assert ("scores/gradient_norm", 3.5, 400) in written
+    assert not [tag for tag, *_ in written if "cats" in tag]
 
 
 def test_tensorboard_missing(config, monkeypatch):

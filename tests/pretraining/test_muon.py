@@ -22,14 +22,6 @@ def newton_schulz(matrix):
     return x
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 4), (2, 6, 8), (2, 6, 9), (2, 5, 40), (1, 1, 7)])
-def test_orthogonalized_is_the_published_iteration(shape):
-    matrices = np.random.default_rng(0).standard_normal(shape)
-    found = orthogonalized(torch.from_numpy(matrices).float()).numpy()
-    expected = np.stack([newton_schulz(matrix) for matrix in matrices])
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
-
-
 @pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
 @pytest.mark.parametrize("columns", [16, 64])
 def test_nearly_singular_matrices_stay_finite_and_bounded(columns, product_dtype):
@@ -44,22 +36,10 @@ def test_nearly_singular_matrices_stay_finite_and_bounded(columns, product_dtype
         assert torch.linalg.matrix_norm(found, 2) < 1.3
 
 
-@pytest.mark.parametrize("shape", [(2, 64, 64), (2, 32, 192)])
-def test_products_in_bfloat16_are_near_the_published_iteration(shape):
-    """Each step rounds to 8 bits, 2^-9 at most, and its products by as much again; errors of
-    single entries part in sign."""
-    matrices = np.random.default_rng(4).standard_normal(shape)
-    given = torch.from_numpy(matrices).float()
-    found = orthogonalized(given, torch.bfloat16)
-    assert found.dtype == torch.float32
-    expected = np.stack([newton_schulz(matrix) for matrix in matrices])
-    error = np.linalg.norm(found.numpy() - expected) / np.linalg.norm(expected)
-    assert 1e-4 < error < 0.03
-    assert torch.equal(given, torch.from_numpy(matrices).float())
-
-
 @pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
-@pytest.mark.parametrize(("rows", "columns", "n_blocks"), [(12, 5, 4), (12, 2, 4), (3, 7, 1)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "n_blocks"), [(12, 5, 4), (12, 2, 4), (1, 7, 1), (64, 64, 1), (128, 96, 4)]
+)
 def test_steps_are_the_formula(rows, columns, n_blocks, product_dtype):
     """Momentum, blocks, scale and decay, in float64 by hand. Products in bfloat16 change only
     the direction, by some roundings."""

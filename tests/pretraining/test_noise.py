@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from thinc.api import Config
 
 from spacy_elmo.language_model.windows import Streams, TrainingBatches
 from spacy_elmo.pretraining.config import check_config
@@ -36,10 +35,8 @@ def test_misspelled_by_one_edit():
     rng = np.random.default_rng(0)
     found = [misspell("words", "aé", rng) for _ in range(300)]
     assert {edits("words", word) for word in found} == {1}
-    assert {len(word) for word in found} == {4, 5, 6}
-    assert "owrds" in found  # neighbors that changed places
-    assert "woords" in found
-    assert any("é" in word for word in found)
+    # Left out, doubled, replaced, added, changed places.
+    assert {"wods", "woords", "wérds", "woérds", "owrds"} < {*found}
 
 
 def test_only_words_of_letters_are_misspelled_and_targets_stay():
@@ -47,8 +44,7 @@ def test_only_words_of_letters_are_misspelled_and_targets_stay():
     before = window.inputs.copy()
     noisy, types = misspell_inputs(window, CORPUS.types, 0.99, np.random.default_rng(1))
     assert (window.inputs == before).all()
-    assert noisy.targets is window.targets
-    assert noisy.batch_sizes == window.batch_sizes
+    assert noisy.targets is window.targets and noisy.batch_sizes == window.batch_sizes
     changed = noisy.inputs != before
     read = {types[i] for i in noisy.inputs[~changed].tolist()}
     assert {"of", "42", ",", "<S>", "</S>"} <= read
@@ -75,13 +71,10 @@ def test_trained_and_resumed_bit_by_bit(tmp_path):
         settings = {**RANDOM, "decay": "none", "max_steps": steps, "checkpoint_minutes": 1e-9}
         config = run_config(tmp_path, **settings)
         config["corpus"]["noise"] = noise
-        assert pretrain(check_config(Config(config)), tmp_path / output, resume=True)
+        assert pretrain(check_config(config), tmp_path / output, resume=True)
         return arrays(tmp_path / output)
 
-    whole = run(6, "whole")
     run(4, "parts")
-    with pytest.raises(ValueError, match=r"corpus.noise was 0.5 and is 0.2"):
-        run(6, "parts", noise=0.2)
+    whole, clean = run(6, "whole"), run(6, "clean", noise=0.0)
     assert_same_arrays(run(6, "parts"), whole)
-    clean = run(6, "clean", noise=0.0)
     assert any((clean[name] != whole[name]).any() for name in whole)
