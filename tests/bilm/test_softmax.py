@@ -37,7 +37,7 @@ def test_log_inclusion(softmax, n_draws):
 def test_words_are_drawn_as_often_as_expected(softmax):
     """By a generator of its own or by PyTorch's."""
     generator = torch.Generator()
-    n_times, found, draws = 4000, np.zeros(N_WORDS), []
+    n_times, found = 4000, np.zeros(N_WORDS)
     for seed in range(n_times):
         words, n_draws = softmax.draw_negatives(
             6, generator.manual_seed(seed) if seed % 2 else None
