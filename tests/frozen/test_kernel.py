@@ -71,30 +71,26 @@ def kernel(request):
 @pytest.mark.parametrize("type", ["float32", "float16"])
 @pytest.mark.parametrize("batch_sizes", BATCHES, ids=lambda sizes: f"{sizes[0]}x{len(sizes)}")
 @pytest.mark.parametrize(("width", "dim", "n_inputs"), PROJECTED + PLAIN)
-def test_steps(kernel, width, dim, n_inputs, batch_sizes, type):
+def test_steps(width, dim, n_inputs, batch_sizes, type):
     rng = np.random.default_rng(width)
     is_plain = (width, dim, n_inputs) in PLAIN
-    cell_clip, proj_clip = (0.0, 0.0) if is_plain else (0.6, 0.5)
+    clips = (0.0, 0.0) if is_plain else (0.6, 0.5)
     weights = lstm_weights(rng, width, dim, n_inputs, projected=not is_plain)
-    lstm = kernel.make_lstm(weights, type, cell_clip=cell_clip, proj_clip=proj_clip)
     n_rows = batch_sizes[0] + 2  # two that do not run
     inputs = rng.standard_normal((sum(batch_sizes), n_inputs)).astype("float32")
     hidden = rng.standard_normal((n_rows, width)).astype("float32").clip(-0.5, 0.5)
     cell = rng.standard_normal((n_rows, dim)).astype("float32").clip(-0.6, 0.6)
-    exact = LSTMWeights(
-        *(
-            part if part is None else stored(part, type if part.ndim == 2 else "float32")
-            for part in weights
-        )
-    )
+    kinds = [type, type, "float32", type]  # the bias is not rounded
+    exact = LSTMWeights(*(x if x is None else stored(x, kind) for x, kind in zip(weights, kinds)))
     after = hidden.astype("float64"), cell.astype("float64")
-    expected = plain_lstm(
-        exact, inputs.astype("float64"), batch_sizes, *after, cell_clip, proj_clip
-    )
-    outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, hidden, cell)
+    expected = plain_lstm(exact, inputs.astype("float64"), batch_sizes, *after, *clips)
     assert dim == 1 or is_plain or np.isclose(np.abs(after[1]), 0.6, rtol=1e-6).any()  # it clips
-    for found, wanted in zip((outputs, hidden, cell), (expected, *after)):
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6)
+    for kernel in map(find_kernel, KERNELS):
+        lstm = kernel.make_lstm(weights, type, cell_clip=clips[0], proj_clip=clips[1])
+        states = hidden.copy(), cell.copy()
+        outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, *states)
+        for found, wanted in zip((outputs, *states), (expected, *after)):
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6, err_msg=kernel.name)
 
 
 @pytest.mark.parametrize("type", ["bfloat16", "int8"])
