@@ -24,7 +24,8 @@ test: $(STAMP)
 
 # Run `make check` before a commit. It skips slow kinds of tests (marks: tests/helpers/kinds.py).
 QUICK := not slow and not browser and not processes and not training \
-	and not threads and not pipelines and not corpora and not commands and not large
+	and not threads and not pipelines and not corpora and not commands and not conversions \
+	and not large
 check: lint
 	$(BIN)/python -m pytest -m "$(QUICK)"
 

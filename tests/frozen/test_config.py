@@ -6,48 +6,32 @@ from spacy_elmo.frozen.config import BiLMConfig
 
 from helpers.models import CHANGED, WORDS_ONLY
 
-MANYLANGS = {
-    "token_encoder": "manylangs",
-    "n_characters": 74,
-    "n_words": 15,
-    "word_embed_dim": 10,
-}
+MANYLANGS = {"token_encoder": "manylangs", "n_characters": 74, "n_words": 15, "word_embed_dim": 10}
+SIZES = [
+    {**CHANGED, "bidirectional": False},
+    WORDS_ONLY,
+    MANYLANGS,
+    {**MANYLANGS, "n_words": 0, "word_embed_dim": 0},
+    {**MANYLANGS, **WORDS_ONLY, "word_embed_dim": 3},
+    {"n_words": 3, "word_embed_dim": 128},
+    *({"connections": kind} for kind in ("residual", "none", "highway")),
+]
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        CHANGED,
-        {**CHANGED, "bidirectional": False},
-        WORDS_ONLY,
-        MANYLANGS,
-        {**MANYLANGS, "n_words": 0, "word_embed_dim": 0},
-        {**MANYLANGS, **WORDS_ONLY, "word_embed_dim": 3},
-        {"n_words": 3, "word_embed_dim": 128},
-    ],
-)
-def test_every_kind_of_token_encoder_survives_json(sizes):
-    config = BiLMConfig(**sizes)
-    for name, value in sizes.items():
-        assert getattr(config, name) == value
-    assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+def test_every_kind_survives_json():
+    configs = [BiLMConfig(**sizes) for sizes in SIZES]
+    assert len(set(configs)) == len(SIZES)
+    for config in configs:
+        assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 def test_what_the_first_files_had_is_all_that_they_have():
     """Of a model of bytes nothing else is written: checkpoints of before can be resumed."""
-    assert BiLMConfig().to_dict().keys() == CHANGED.keys()
-
-
-def test_width_of_what_is_projected():
-    manylangs = BiLMConfig(**MANYLANGS)
-    assert manylangs.projected_width == 10 + manylangs.n_filters
-    assert BiLMConfig(**{**MANYLANGS, **WORDS_ONLY}).projected_width == 128
-    assert BiLMConfig(**WORDS_ONLY).projected_width == 0
-    assert BiLMConfig(filters=((1, 128),)).projected_width == 0
-    assert BiLMConfig(filters=((1, 127),)).projected_width == 127
-    assert BiLMConfig(bidirectional=False).width == 128
-    config = BiLMConfig(**CHANGED)
-    assert (config.width, config.n_filters, config.widest_filter) == (12, 8, 4)
+    for sizes in ({}, {"connections": "residual"}, {"connections": "none"}):
+        assert BiLMConfig(**sizes).to_dict().keys() == CHANGED.keys()
+    residual = BiLMConfig(connections="residual", use_skip_connections=False)
+    assert residual == BiLMConfig(use_skip_connections=True) == BiLMConfig()
+    assert BiLMConfig(connections="none") == BiLMConfig(use_skip_connections=False)
 
 
 IMPOSSIBLE = {
@@ -62,6 +46,7 @@ IMPOSSIBLE = {
     "proj_clip": [-1.0, True],
     "use_skip_connections": [1],
     "activation": ["gelu"],
+    "connections": ["dense"],
     "filters": [[], 3, [[1, 2, 3]], [[0, 2]], [[2, 0]], [[51, 2]], [[1, 1]] * 101, ()],
     "bidirectional": [None],
     "token_encoder": ["bytes", ["manylangs"]],

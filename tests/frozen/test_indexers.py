@@ -1,7 +1,5 @@
 """Which ids a token encoder reads, by hand and against the tests' own spelling."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from helpers.models import SENTENCES
 
 CHARACTERS = InputVocabulary(["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>", "a", "é", "漢"])
 WORDS = InputVocabulary(["<oov>", "<bos>", "<eos>", "a", "漢é", "aaaa"])
+TWO = InputVocabulary(["a", "b"])
 TOKENS = [token for sentence in SENTENCES for token in sentence] + ["é" * 40, "a" * 48, "a" * 49]
 
 
@@ -29,16 +28,8 @@ def test_code_points_by_hand():
     assert index.marks == ("<bos>", "<eos>")
     tokens = ["漢é", "<bos>", "<eos>", "aaaaaa", "x", "", "<pad>", "A"]
     characters, words = index(tokens)
-    assert characters.tolist() == [
-        [4, 8, 7, 3, 5, 5],
-        [4, 1, 3, 5, 5, 5],
-        [4, 2, 3, 5, 5, 5],
-        [4, 6, 6, 6, 6, 3],
-        [4, 0, 3, 5, 5, 5],
-        [4, 3, 5, 5, 5, 5],
-        [4, 0, 0, 6, 0, 3],
-        [4, 0, 3, 5, 5, 5],
-    ]
+    lines = "487355 413555 423555 466663 403555 435555 400603 403555"
+    assert characters.tolist() == [[int(number) for number in line] for line in lines.split()]
     # The fourth is looked up as far as it is read.
     assert words.tolist() == [4, 1, 2, 5, 0, 0, 0, 0]
 
@@ -46,13 +37,8 @@ def test_code_points_by_hand():
 @pytest.mark.parametrize("most", [3, 5, 9, 40])
 def test_code_points_against_another_spelling(most):
     vocabulary = InputVocabulary(reference_manylangs.CHARACTERS)
-    config = manylangs(
-        n_characters=len(vocabulary),
-        n_words=0,
-        word_embed_dim=0,
-        max_characters_per_token=most,
-        filters=((most, 2),),
-    )
+    sizes = {"n_characters": len(vocabulary), "n_words": 0, "word_embed_dim": 0}
+    config = manylangs(**sizes, max_characters_per_token=most, filters=((most, 2),))
     index = make_indexer(config, Vocabularies(vocabulary))
     tokens = ["The", "", "\u3000", "é漢😀", "<eos>", "t" * 50, "\ud800", "<bos>x"]
     expected = [reference_manylangs.character_ids(token, most) for token in tokens]
@@ -62,15 +48,9 @@ def test_code_points_against_another_spelling(most):
     assert index([])[0].shape[0] == 0
 
 
-def test_padding_that_says_nothing_new_is_left_out():
-    config = manylangs(max_characters_per_token=50)
-    index = make_indexer(config, Vocabularies(CHARACTERS, WORDS))
-    assert index(["a", "aa"])[0].shape == (2, 2 + 2 + 2)
-
-
 def test_words_that_are_ready_made():
     config = BiLMConfig(n_words=2, word_embed_dim=128)
-    index = make_indexer(config, Vocabularies(words=InputVocabulary(["a", "b"])))
+    index = make_indexer(config, Vocabularies(words=TWO))
     characters, words = index(["b", "c", "<S>"])
     assert words.tolist() == [1, -1, -1]
     assert characters[0, :3].tolist() == [259, ord("b") + 1, 260]
@@ -81,21 +61,12 @@ def test_words_that_are_ready_made():
     ("config", "vocabularies", "named"),
     [
         (manylangs(), Vocabularies(), "9 characters, but .* has 0"),
-        (manylangs(), Vocabularies(CHARACTERS), "6 words, but .* has 0"),
         (manylangs(n_words=7), Vocabularies(CHARACTERS, WORDS), "7 words, but .* has 6"),
         (manylangs(n_characters=6), Vocabularies(WORDS, WORDS), "characters lacks <pad>, <bow>"),
-        (
-            manylangs(n_words=9),
-            Vocabularies(CHARACTERS, InputVocabulary("123456789")),
-            "words lacks <oov>, <bos>, <eos>",
-        ),
+        (manylangs(n_words=2), Vocabularies(CHARACTERS, TWO), "words lacks <oov>, <bos>, <eos>"),
         (BiLMConfig(), Vocabularies(CHARACTERS), "0 characters, but .* has 9"),
         (BiLMConfig(), Vocabularies(words=WORDS), "0 words, but .* has 6"),
-        (
-            BiLMConfig(n_words=6, word_embed_dim=128),
-            Vocabularies(words=InputVocabulary("12345")),
-            "6 words, but .* has 5",
-        ),
+        (BiLMConfig(n_words=6, word_embed_dim=128), Vocabularies(words=TWO), "6 words, .* has 2"),
     ],
 )
 def test_vocabularies_that_do_not_fit(config, vocabularies, named):
@@ -108,15 +79,6 @@ def test_spelling(max_characters):
     ids = character_ids(TOKENS, max_characters=max_characters)
     expected = [reference.character_ids(token, max_characters) for token in TOKENS]
     np.testing.assert_array_equal(ids, expected)
-
-
-def test_spelling_by_hand():
-    ids = character_ids(["aé", "<S>", "</S>"], max_characters=6)
-    assert ids.tolist() == [
-        [259, 98, 0xC3 + 1, 0xA9 + 1, 260, 261],
-        [259, 257, 260, 261, 261, 261],
-        [259, 258, 260, 261, 261, 261],
-    ]
 
 
 @pytest.mark.parametrize("widest", [1, 3, 7])
@@ -135,29 +97,3 @@ def test_columns_left_out_hold_no_window_of_their_own(tokens, widest):
             assert windows[0] == windows[1]
     if tokens == ["a", "bcd"] and widest == 3:
         assert cut.shape[1] < full.shape[1]
-
-
-# The vocabulary itself
-
-
-def test_lookup():
-    vocabulary = InputVocabulary(["a", None, "", "漢"])
-    assert len(vocabulary) == 4
-    assert [vocabulary["a"], vocabulary[""], vocabulary["漢"]] == [0, 2, 3]
-    assert vocabulary.ids_of(["漢", "b", ""], 9).tolist() == [3, 9, 2]
-    assert "" in vocabulary and None not in vocabulary
-    assert copy.deepcopy(vocabulary) is vocabulary
-
-
-@pytest.mark.parametrize(
-    "strings", [[], ["a", None, None, ""], ['"\n\t\\\0', "\ud800", "😀", "  "]]
-)
-def test_bytes(strings):
-    data = InputVocabulary(strings).to_bytes()
-    assert list(InputVocabulary.from_bytes(data, len(strings)).strings) == strings
-
-
-@pytest.mark.parametrize("strings", [["a", "b", "a"], ["", ""]])
-def test_string_that_stands_twice(strings):
-    with pytest.raises(ValueError, match="appears twice"):
-        InputVocabulary(strings)

@@ -3,42 +3,33 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.frozen.kernel import VARIABLE, available_kernels, find_kernel
-from spacy_elmo.frozen.kernel.numpy_kernel import (
-    LSTMWeights,
-    dequantized,
-    quantize_rows,
-    to_bfloat16,
-)
+from spacy_elmo.frozen.kernel import VARIABLE, available_kernels, find_kernel, numpy_kernel
+from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
 
 KERNELS = available_kernels()
-# Largest difference from float64 with the weights as they are stored.
-EXACT = {"float32": 2e-6, "float16": 2e-6}
-SIZES = [(1, 1), (6, 10), (16, 16), (20, 33), (128, 64)]  # P, D
+# Sizes of the output, of the cell and of the input. Without projection there are no clips.
+PROJECTED = [(1, 1, 1), (6, 10, 6), (16, 16, 16), (20, 33, 20), (128, 64, 128)]
+PLAIN = [(24, 24, 5), (24, 24, 48)]
 BATCHES = [[1], [1] * 7, [5, 5, 3, 1], [13, 7, 7, 2], [100, 97, 1]]
+# The numbers that a weight of a type stands for.
+STORED = {
+    "float32": lambda weight: weight,
+    "float16": lambda weight: weight.astype("float16"),
+    "bfloat16": numpy_kernel.to_bfloat16,
+    "int8": lambda weight: numpy_kernel.dequantized(*numpy_kernel.quantize_rows(weight)),
+}
 
 
 def stored(weight, type):
-    """The numbers that a weight of this type stands for."""
-    if type == "float16":
-        return weight.astype("float16").astype("float64")
-    if type == "bfloat16":
-        return to_bfloat16(weight).astype("float64")
-    if type == "int8":
-        return dequantized(*quantize_rows(weight)).astype("float64")
-    return weight.astype("float64")
+    return STORED[type](weight).astype("float64")
 
 
-def lstm_weights(rng, width, dim, n_inputs=None, projected=True):
+def lstm_weights(rng, width, dim, n_inputs, projected=True):
     def normal(*shape):
         return (rng.standard_normal(shape) * shape[-1] ** -0.5).astype("float32")
 
-    return LSTMWeights(
-        input=normal(4 * dim, n_inputs or width),
-        state=normal(4 * dim, width),
-        bias=normal(4 * dim),
-        projection=2 * normal(width, dim) if projected else None,
-    )
+    weights = (normal(*shape) for shape in ((4 * dim, n_inputs), (4 * dim, width), (4 * dim,)))
+    return LSTMWeights(*weights, 2 * normal(width, dim) if projected else None)
 
 
 def plain_lstm(weights, inputs, batch_sizes, hidden, cell, cell_clip, proj_clip):
@@ -63,12 +54,12 @@ def plain_lstm(weights, inputs, batch_sizes, hidden, cell, cell_clip, proj_clip)
     return np.array(outputs)
 
 
-def run(kernel, weights, inputs, batch_sizes, type="float32", clip=0.0, index=None):
+def run(kernel, weights, inputs, batch_sizes, type="float32", clip=0.0):
     """Outputs, hidden and cell, from zeros."""
     lstm = kernel.make_lstm(weights, type, cell_clip=clip, proj_clip=clip)
     hidden = np.zeros((batch_sizes[0], weights.state.shape[1]), "float32")
     cell = np.zeros((batch_sizes[0], len(weights.bias) // 4), "float32")
-    outputs = lstm.run(lstm.project_inputs(inputs), index, batch_sizes, hidden, cell)
+    outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, hidden, cell)
     return outputs, hidden, cell
 
 
@@ -79,31 +70,34 @@ def kernel(request):
 
 @pytest.mark.parametrize("type", ["float32", "float16"])
 @pytest.mark.parametrize("batch_sizes", BATCHES, ids=lambda sizes: f"{sizes[0]}x{len(sizes)}")
-@pytest.mark.parametrize(("width", "dim"), SIZES)
-def test_steps(kernel, width, dim, batch_sizes, type):
+@pytest.mark.parametrize(("width", "dim", "n_inputs"), PROJECTED + PLAIN)
+def test_steps(width, dim, n_inputs, batch_sizes, type):
     rng = np.random.default_rng(width)
-    weights = lstm_weights(rng, width, dim)
-    lstm = kernel.make_lstm(weights, type, cell_clip=0.6, proj_clip=0.5)
+    is_plain = (width, dim, n_inputs) in PLAIN
+    clips = (0.0, 0.0) if is_plain else (0.6, 0.5)
+    weights = lstm_weights(rng, width, dim, n_inputs, projected=not is_plain)
     n_rows = batch_sizes[0] + 2  # two that do not run
-    inputs = rng.standard_normal((sum(batch_sizes), width)).astype("float32")
+    inputs = rng.standard_normal((sum(batch_sizes), n_inputs)).astype("float32")
     hidden = rng.standard_normal((n_rows, width)).astype("float32").clip(-0.5, 0.5)
     cell = rng.standard_normal((n_rows, dim)).astype("float32").clip(-0.6, 0.6)
-    exact = LSTMWeights(
-        *(stored(part, type) if part.ndim == 2 else part.astype("float64") for part in weights)
-    )
+    kinds = [type, type, "float32", type]  # the bias is not rounded
+    exact = LSTMWeights(*(x if x is None else stored(x, kind) for x, kind in zip(weights, kinds)))
     after = hidden.astype("float64"), cell.astype("float64")
-    expected = plain_lstm(exact, inputs.astype("float64"), batch_sizes, *after, 0.6, 0.5)
-    outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, hidden, cell)
-    assert dim == 1 or np.isclose(np.abs(after[1]), 0.6, rtol=1e-6).any()  # the clip acts
-    for found, wanted in zip((outputs, hidden, cell), (expected, *after)):
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=EXACT[type])
+    expected = plain_lstm(exact, inputs.astype("float64"), batch_sizes, *after, *clips)
+    assert dim == 1 or is_plain or np.isclose(np.abs(after[1]), 0.6, rtol=1e-6).any()  # it clips
+    for kernel in map(find_kernel, KERNELS):
+        lstm = kernel.make_lstm(weights, type, cell_clip=clips[0], proj_clip=clips[1])
+        states = hidden.copy(), cell.copy()
+        outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, *states)
+        for found, wanted in zip((outputs, *states), (expected, *after)):
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6, err_msg=kernel.name)
 
 
 @pytest.mark.parametrize("type", ["bfloat16", "int8"])
 def test_steps_with_fewer_digits(kernel, type):
     """The numpy kernel with the same type: both round weights and inputs, and sum in float32."""
     rng = np.random.default_rng(0)
-    weights, batch_sizes = lstm_weights(rng, 24, 40), [9, 8, 3, 1]
+    weights, batch_sizes = lstm_weights(rng, 24, 40, 24), [9, 8, 3, 1]
     inputs = rng.standard_normal((21, 24)).astype("float32")
     results = []
     for each in (kernel, find_kernel("numpy")):
@@ -114,39 +108,11 @@ def test_steps_with_fewer_digits(kernel, type):
     assert np.abs(results[0]).max() > 0.3
 
 
-def test_rows_share_gates(kernel):
-    """Items that read the same row get what they would get with rows of their own."""
-    rng = np.random.default_rng(1)
-    weights, batch_sizes = lstm_weights(rng, 12, 20), [4, 4, 2]
-    inputs = rng.standard_normal((3, 12)).astype("float32")
-    rows = rng.integers(3, size=10)
-    shared, _, _ = run(kernel, weights, inputs, batch_sizes, index=rows)
-    own, _, _ = run(kernel, weights, inputs[rows], batch_sizes)
-    np.testing.assert_allclose(shared, own, rtol=0, atol=1e-7)
-
-
-@pytest.mark.parametrize("n_inputs", [5, 48])
-def test_without_projection_and_clips(kernel, n_inputs):
-    rng = np.random.default_rng(2)
-    weights = lstm_weights(rng, 24, 24, n_inputs, projected=False)
-    inputs = 9 * rng.standard_normal((6, n_inputs)).astype("float32")
-    exact = LSTMWeights(*(part if part is None else part.astype("float64") for part in weights))
-    hidden, after = np.zeros((3, 24)), np.zeros((3, 24))
-    expected = plain_lstm(exact, inputs.astype("float64"), [3, 2, 1], hidden, after, 0, 0)
-    outputs, _, cell = run(kernel, weights, inputs, [3, 2, 1])
-    np.testing.assert_allclose(outputs, expected, rtol=0, atol=2e-6)
-    np.testing.assert_allclose(cell, after, rtol=0, atol=4e-6)
-
-
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 30.0, 1e4, 1e30])
 def test_gates_far_from_zero(kernel, scale):
     """No overflow, no NaN: the gates are open or shut."""
-    weights = LSTMWeights(
-        input=np.full((64, 1), scale, "float32"),
-        state=np.zeros((64, 16), "float32"),
-        bias=np.zeros(64, "float32"),
-        projection=None,
-    )
+    parts = np.full((64, 1), scale), np.zeros((64, 16)), np.zeros(64)
+    weights = LSTMWeights(*(part.astype("float32") for part in parts), None)
     inputs = np.array([[1.0], [-1.0], [0.5]], "float32")
     outputs, _, _ = run(kernel, weights, inputs, [3])
     with np.errstate(over="ignore"):
@@ -162,8 +128,8 @@ def test_linear(kernel, n, n_inputs, n_outputs, type):
     weight = rng.standard_normal((n_outputs, n_inputs)).astype("float32")
     bias = rng.standard_normal(n_outputs).astype("float32")
     inputs = rng.standard_normal((n, n_inputs)).astype("float32")
-    read = {"bfloat16": to_bfloat16, "int8": lambda x: dequantized(*quantize_rows(x))}
-    exact_inputs = read.get(type, lambda x: x)(inputs).astype("float64")
+    # Of float16, only the weight is rounded.
+    exact_inputs = stored(inputs, "float32" if type == "float16" else type)
     expected = exact_inputs @ stored(weight, type).T + bias
     found = kernel.make_linear(weight, bias, type)(inputs)
     # A quotient next to a half may round to the other integer: one step of 127 for an input.
@@ -172,20 +138,6 @@ def test_linear(kernel, n, n_inputs, n_outputs, type):
     assert np.median(np.abs(found - expected)) < 1e-5
     nothing = kernel.make_linear(weight, None, type)(np.zeros((2, n_inputs), "float32"))
     assert not nothing.any()
-
-
-@pytest.mark.parametrize("n_rows", [1, 6, 50])
-def test_a_row_depends_on_no_other(kernel, n_rows):
-    """Bit by bit, whatever stands beside it and however many rows there are."""
-    rng = np.random.default_rng(4)
-    weights = lstm_weights(rng, 32, 48)
-    inputs = rng.standard_normal((n_rows, 32)).astype("float32")
-    for type in ("float32", "bfloat16", "int8"):
-        if kernel.name == "numpy":
-            continue  # BLAS sums in another order for another number of rows
-        linear = kernel.make_linear(weights.state, None, type)
-        together = linear(inputs)
-        assert all((linear(row[None]) == all_).all() for row, all_ in zip(inputs, together))
 
 
 @pytest.mark.parametrize(("width", "n_filters"), [(1, 16), (3, 48), (7, 128)])
@@ -203,22 +155,17 @@ def test_convolution(kernel, width, n_filters):
 
 
 def test_chosen_by_the_environment(monkeypatch):
-    for name in KERNELS:
+    lacking = sorted({"neon", "avx2", "avx512"} - set(KERNELS))  # no processor has all of them
+    wrong = {
+        "mmx": "'mmx'. Set it to one of numpy, neon, avx2, avx512",
+        lacking[0]: f"'{lacking[0]}', but.*Available: numpy",
+    }
+    for name in (*KERNELS, "", *wrong):
         monkeypatch.setenv(VARIABLE, name)
         find_kernel.cache_clear()
-        assert find_kernel().name == name
-    monkeypatch.delenv(VARIABLE)
+        if name in wrong:
+            with pytest.raises(ValueError, match=wrong[name]):
+                find_kernel()
+        else:
+            assert find_kernel().name == (name or KERNELS[-1])
     find_kernel.cache_clear()
-    assert find_kernel().name == KERNELS[-1]
-    monkeypatch.setenv(VARIABLE, "mmx")
-    find_kernel.cache_clear()
-    with pytest.raises(ValueError, match="'mmx'. Set it to one of numpy, neon, avx2, avx512"):
-        find_kernel()
-
-
-def test_one_that_this_machine_lacks():
-    lacking = {"neon", "avx2", "avx512"} - set(KERNELS)
-    for name in lacking:
-        with pytest.raises(ValueError, match=rf"'{name}', but.*Available: numpy"):
-            find_kernel(name)
-    assert lacking  # no processor has all of them

@@ -1,6 +1,8 @@
+import copy
+
 import pytest
 
-from spacy_elmo.frozen.vocabulary import Vocabulary
+from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabulary
 from spacy_elmo.text.corpus import read_corpus
 
 SPECIAL = ["<S>", "</S>", "<UNK>"]
@@ -25,14 +27,16 @@ def test_by_falling_count_then_spelling(min_count, max_size, words):
         CORPUS.types, CORPUS.counts(), min_count=min_count, max_size=max_size
     )
     assert vocabulary.words == SPECIAL + words
-    assert len(vocabulary) == 3 + len(words)
 
 
 def test_ids():
     vocabulary = Vocabulary([*SPECIAL, "b", "ü"])
     types = ["ü", "b", "nothing", "<UNK>", "</S>", "<S>", "", "B"]
     assert vocabulary.ids_of(types).tolist() == [4, 3, 2, 2, 1, 0, 2, 2]
-    assert len(vocabulary.ids_of([])) == 0
+    ours = InputVocabulary(["a", None, "", "漢"])
+    assert (len(ours), ours["漢"], ours.ids_of(["漢", "b", ""], 9).tolist()) == (4, 3, [3, 9, 2])
+    assert "" in ours and None not in ours
+    assert copy.deepcopy(ours) is ours
 
 
 def test_on_disk(tmp_path):
@@ -41,6 +45,14 @@ def test_on_disk(tmp_path):
     content = (tmp_path / "vocab.txt").read_bytes()
     assert content == b"<S>\n</S>\n<UNK>\n\xc3\xbc\na b\n\n\xe6\x97\xa5\xe6\x9c\xac\n\xe2\x80\xa8\n"
     assert Vocabulary.from_disk(tmp_path / "vocab.txt").words == words
+
+
+@pytest.mark.parametrize(
+    "strings", [[], ["a", None, None, ""], ['"\n\t\\\0', "\ud800", "😀", "  "]]
+)
+def test_bytes(strings):
+    data = InputVocabulary(strings).to_bytes()
+    assert list(InputVocabulary.from_bytes(data, len(strings)).strings) == strings
 
 
 @pytest.mark.parametrize("word", ["a\nb", "a\rb", "\ud800"])
@@ -55,15 +67,15 @@ def test_words_that_jsonl_can_hold(tmp_path, word):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("kind", "words", "message"),
     [
-        (["a", "b"], "starts with <S>, </S>, <UNK>"),
-        (["</S>", "<S>", "<UNK>"], "starts with"),
-        ([*SPECIAL, "a", "b", "a"], "appears twice"),
-        ([*SPECIAL, "<S>"], "appears twice"),
-        ([*SPECIAL, "the", "a\nb"], r"line break: 'a\\nb'"),
+        (Vocabulary, ["a", "b"], "starts with <S>, </S>, <UNK>"),
+        (Vocabulary, ["</S>", "<S>", "<UNK>"], "starts with"),
+        (Vocabulary, [*SPECIAL, "<S>"], "appears twice"),
+        (InputVocabulary, ["", "a", ""], "appears twice"),
+        (Vocabulary, [*SPECIAL, "the", "a\nb"], r"line break: 'a\\nb'"),
     ],
 )
-def test_impossible(words, message):
+def test_impossible(kind, words, message):
     with pytest.raises(ValueError, match=message):
-        Vocabulary(words)
+        kind(words)

@@ -17,6 +17,7 @@ KINDS = {
     "pipelines": "add_pipe fill_config load_model_from_config",
     "corpora": "embed_corpus prepare",
     "commands": "run_elmo",
+    "conversions": "convert",
 }
 
 

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,20 +17,15 @@ from spacy_elmo.layers.bilm import get_shim
 from spacy_elmo.layers.objective import build_pretrain_bilm, target_buckets
 from spacy_elmo.weights.safetensors_file import from_bytes
 
+from helpers.models import pretraining_config
+
 TEXTS = ["the cat sat on a mat .", "dogs run far !", "the cat sat .", "no"]
-SIZES = {
-    "@architectures": "spacy-elmo.BiLM.v1",
-    "lstm_dim": 16,
-    "projection_dim": 8,
-    "char_embed_dim": 4,
-    "filters": [[1, 4], [2, 8], [3, 8]],
-    "max_characters_per_token": 12,
-}
+SIZES = {"@architectures": "spacy-elmo.BiLM.v1", **pretraining_config()["model"]}
 PRETRAINING = """
 [pretraining]
 component = "elmo"
 layer = ""
-max_epochs = 30
+max_epochs = 20
 corpus = "corpora.pretrain"
 
 [pretraining.batcher]
@@ -113,36 +109,25 @@ def test_loss_and_gradients(nlp, model, monkeypatch):
         torch.testing.assert_close(found[name], weight.grad, rtol=1e-3, atol=1e-7)
 
 
-def names_of(model, docs):
-    names = {0: "<S>", 1: "</S>"}
-    for doc in docs:
-        names.update({2 + token.orth % 48: token.text for token in doc})
+@pytest.mark.parametrize(
+    ("windows", "following", "preceding"),
+    [
+        # The targets stay within sequences.
+        ({}, ["b c </S> e f </S>", "</S>"], ["<S> a b <S> d e", "<S>"]),
+        # What a window reads beside the tokens that it keeps is known to it.
+        ({"size": 4, "overlap": 2}, ["b c d e f </S>", "</S>"], ["<S> a b c d e", "<S>"]),
+    ],
+)
+def test_targets(nlp, model, windows, following, preceding):
+    if windows:
+        shim = get_shim(model.get_ref("tok2vec"))
+        segmenter = spacy.registry.segmenters.get("spacy-elmo.windows.v1")(**windows)
+        shim.settings = replace(shim.settings, segmenter=segmenter)
+    doc = Doc(nlp.vocab, list("abcdef"), sent_starts=[True, False, False, True, False, False])
+    docs = [doc, Doc(nlp.vocab), Doc(nlp.vocab, ["g"])]
+    names = {2 + nlp.vocab.strings[word] % 48: word for word in "abcdefg"} | {0: "<S>", 1: "</S>"}
     found = [names[bucket] for bucket in target_buckets(model, docs).tolist()]
-    return found[: len(found) // 2], found[len(found) // 2 :]
-
-
-def test_targets_stay_within_sequences(nlp, model):
-    doc = Doc(nlp.vocab, ["a", "b", "c", "d", "e"], sent_starts=[True, False, False, True, False])
-    other = Doc(nlp.vocab, ["f"])
-    following, preceding = names_of(model, [doc, Doc(nlp.vocab), other])
-    assert following == ["b", "c", "</S>", "e", "</S>", "</S>"]
-    assert preceding == ["<S>", "a", "b", "<S>", "d", "<S>"]
-
-
-def test_targets_of_windows(nlp, model):
-    windows = spacy.registry.segmenters.get("spacy-elmo.windows.v1")(size=4, overlap=2)
-    shim = get_shim(model.get_ref("tok2vec"))
-    shim.settings = replace(shim.settings, segmenter=windows)
-    doc = Doc(nlp.vocab, ["a", "b", "c", "d", "e", "f"])
-    following, preceding = names_of(model, [doc])
-    # What a window reads beside the tokens that it keeps is known to it.
-    assert following == ["b", "c", "d", "e", "f", "</S>"]
-    assert preceding == ["<S>", "a", "b", "c", "d", "e"]
-
-
-def test_no_token_at_all(nlp, model):
-    docs = [Doc(nlp.vocab)]
-    assert make_update(model, docs, Adam(0.001), model.attrs["loss"]) == 0.0
+    assert found == " ".join(following + preceding).split()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -160,6 +145,7 @@ def test_training_lowers_the_loss(nlp, model):
     docs, optimizer = make_docs(nlp), Adam(0.01)
     losses = [make_update(model, docs, optimizer, model.attrs["loss"]) for _ in range(60)]
     assert losses[-1] < losses[0] / 4
+    assert make_update(model, [Doc(nlp.vocab)], optimizer, model.attrs["loss"]) == 0.0
 
 
 def test_untrained_weights_are_those_of_the_seed(nlp):
@@ -187,59 +173,48 @@ def test_what_cannot_be_trained(nlp):
         build_pretrain_bilm()(nlp.vocab, layer)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch, nlp):
-    config = Config(nlp.config)
-    config["corpora"]["pretrain"] = CORPUS
-    config["pretraining"] = Config().from_str(PRETRAINING)["pretraining"]
-    config.to_disk(tmp_path / "a.cfg")
-    lines = [json.dumps({"text": text}) for text in TEXTS * 2]
-    (tmp_path / "raw.jsonl").write_text("\n".join(lines), "utf8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def run_spacy(*arguments):
     result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output
 
 
-def test_spacy_pretrain_and_init_tok2vec(folder):
+def losses_of(run, epochs):
+    rows = [json.loads(line) for line in (Path(run) / "log.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows] == epochs
+    return [row["epoch_loss"] for row in rows]
+
+
+def test_spacy_pretrain_resume_and_init_tok2vec(tmp_path, monkeypatch, nlp):
+    monkeypatch.chdir(tmp_path)
+    config = Config(nlp.config)
+    config["corpora"]["pretrain"] = CORPUS
+    config["pretraining"] = Config().from_str(PRETRAINING)["pretraining"]
+    config.to_disk("a.cfg")
+    Path("raw.jsonl").write_text(
+        "\n".join(json.dumps({"text": text}) for text in TEXTS * 2), "utf8"
+    )
     run_spacy("init", "fill-config", "a.cfg", "filled.cfg", "--pretraining")
     run_spacy("pretrain", "filled.cfg", "out")
-    rows = [json.loads(line) for line in (folder / "out" / "log.jsonl").read_text().splitlines()]
-    losses = [row["epoch_loss"] for row in rows[:30]]
+    resume = ["--pretraining.max_epochs", "24", "--resume-path", "out/model19.bin"]
+    run_spacy("pretrain", "filled.cfg", "more", *resume)
+    losses = losses_of("out", [*range(21)]) + losses_of("more", [20, 21, 22, 23, 24])
     # At first all 500 buckets are alike.
     n_tokens = 2 * sum(len(text.split()) for text in TEXTS)
     assert losses[0] == pytest.approx(n_tokens * np.log(500), rel=0.1)
     assert losses[-1] < losses[0] / 2
 
-    given = {"paths.init_tok2vec": "out/model-last.bin"}
+    given = {"paths.init_tok2vec": "more/model-last.bin"}
     config = Config().from_disk("filled.cfg", overrides=given)
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
-    untrained = nlp.get_pipe("elmo").bilm.token_vectors(["cat"])
-    nlp.initialize()
     pipe = nlp.get_pipe("elmo")
+    untrained = pipe.bilm.token_vectors(["cat"])
+    nlp.initialize()
     assert not np.allclose(pipe.bilm.token_vectors(["cat"]), untrained)
-    saved = srsly.msgpack_loads((folder / "out" / "model-last.bin").read_bytes())["shims"][0][0]
+    saved = srsly.msgpack_loads(Path("more/model-last.bin").read_bytes())["shims"][0][0]
     for name, weight in from_bytes(saved).arrays().items():
         np.testing.assert_array_equal(pipe.bilm.arrays()[name], weight)
     assert pipe.frozen
     assert nlp("the cat").tensor.shape == (2, 16)
-
     nlp.to_disk("pipeline")
     loaded = spacy.load("pipeline")
     np.testing.assert_allclose(loaded("the cat").tensor, nlp("the cat").tensor, rtol=1e-4)
-
-
-def test_resume(folder):
-    run_spacy("init", "fill-config", "a.cfg", "filled.cfg", "--pretraining")
-    run_spacy("pretrain", "filled.cfg", "out", "--pretraining.max_epochs", "20")
-    resume = ["--resume-path", "out/model19.bin"]
-    run_spacy("pretrain", "filled.cfg", "more", "--pretraining.max_epochs", "22", *resume)
-    first, second = (
-        [json.loads(line) for line in (folder / name / "log.jsonl").read_text().splitlines()]
-        for name in ("out", "more")
-    )
-    assert [row["epoch"] for row in second] == [20, 21, 22]
-    assert second[1]["epoch_loss"] < first[0]["epoch_loss"]

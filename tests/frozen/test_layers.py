@@ -1,0 +1,217 @@
+"""Layers and states of `FrozenBiLM` on each kernel and of the PyTorch module, against loops in
+float64."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache, partial
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm import model as torch_model
+from spacy_elmo.bilm import token_encoder
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.frozen import encoder, recurrence
+from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.frozen.kernel import available_kernels, find_kernel
+from spacy_elmo.frozen.packing import windows
+from spacy_elmo.weights import read_weights
+
+from helpers import reference, reference_manylangs
+from helpers.models import MODELS, SENTENCES, check_state, tiny_bilm, tiny_module, tiny_options
+from helpers.models import check_layers as check
+
+KERNELS = available_kernels()
+# Other kinds of models; without a reference, the module is compared with the kernels.
+JOINED = {"projection_dim": 32, "joined_directions": True, "connections": "none"}
+KINDS = {
+    "one direction": {"bidirectional": False},
+    "highways between layers": {"connections": "highway"},
+    "joined directions": {**JOINED, "sentence_marks": False},
+    "joined directions, sentence marks, square projection": {**JOINED, "square_projection": True},
+    "square projection": {"projection_dim": 32, "square_projection": True},
+}
+TWO_CALLS = (SENTENCES, SENTENCES[::-1])
+
+
+def on_engine(bilm, engine):
+    """The same weights, computed by a kernel or by PyTorch."""
+    if engine in KERNELS:
+        return bilm.replace(kernel=find_kernel(engine))
+    return bilm.thaw().requires_grad_(engine == "gradients")
+
+
+@pytest.fixture(params=[*KERNELS, "torch"])
+def engine(request):
+    return partial(on_engine, engine=request.param)
+
+
+@cache  # The engines share it.
+def expected_over_calls(name, start):
+    options = tiny_options(**MODELS[name])
+    data = reference.random_datasets(options, seed=len(name))
+    state = reference.layers(options, data, [[]])[1] * len(SENTENCES) if start else None
+    found = []
+    for sentences in TWO_CALLS:
+        layers, state = reference.layers(options, data, sentences, state)
+        found.append((layers, state))
+    return found
+
+
+def check_over_calls(engine, name, state=None):
+    model = engine(tiny_bilm(len(name), **MODELS[name]))
+    for sentences, (layers, after) in zip(TWO_CALLS, expected_over_calls(name, state)):
+        found, state = model.embed(sentences, state)
+        if isinstance(model, BiLM):
+            found, state = [values.detach() for values in found], state.detach()
+        check(found, layers)
+        check_state(state, after)
+
+
+@pytest.mark.parametrize(("name", "start"), [*((name, None) for name in MODELS), ("usual", "warm")])
+def test_layers_and_state_over_calls(engine, name, start):
+    check_over_calls(engine, name, start)
+
+
+def test_layers_with_a_gradient():
+    """In one window."""
+    check_over_calls(partial(on_engine, engine="gradients"), "narrow clips")
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_windows_change_nothing(engine, monkeypatch, size):
+    for module, names in {
+        recurrence: "TOKEN_TYPES LAYER_ITEMS",
+        encoder: "ENCODER_TOKENS",
+        torch_model: "WINDOW_ITEMS ENCODER_TOKENS",
+        token_encoder: "CONVOLVED_TOKENS",
+    }.items():
+        for name in names.split():
+            monkeypatch.setattr(module, name, size)
+    calls = []
+    for module in (recurrence, torch_model):
+        count = lambda *args: (calls.append(each) or each for each in windows(*args))  # noqa: E731
+        monkeypatch.setattr(module, "windows", count)
+    check_over_calls(engine, "usual")
+    # One for each direction and call, of a kernel also for each layer, is without windows.
+    assert len(calls) > 8
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_other_kinds_are_the_torch_module(name):
+    torch.manual_seed(0)
+    sizes = {"lstm_dim": 32, "projection_dim": 8, "char_embed_dim": 4, "filters": [[1, 8], [3, 8]]}
+    bilm = BiLM(BiLMConfig.from_dict({**sizes, **KINDS[name]}))
+    with torch.no_grad():
+        for weight in bilm.parameters():
+            weight.normal_(std=0.2)
+    bilm.requires_grad_(False).eval()
+    bilm.alignment = torch.randn(bilm.config.width, bilm.config.width) / bilm.config.width
+    frozen = [bilm.freeze().replace(kernel=find_kernel(kernel)) for kernel in KERNELS]
+    for how in product((None, "warm"), (False, True)):
+        expected, after = bilm.embed(SENTENCES, how[0], keep_marks=how[1])
+        again, _ = bilm.embed(SENTENCES, after)
+        for model in frozen:
+            layers, ours = model.embed(SENTENCES, how[0], keep_marks=how[1])
+            check(layers, expected)
+            check([ours.hidden, ours.cell], [after.hidden, after.cell])
+            check(model.embed(SENTENCES, ours)[0], again)
+
+
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_highways_in_float64(n_layers):
+    options = tiny_options(n_layers=n_layers)
+    plain = tiny_module(3, n_layers=n_layers)
+    torch.manual_seed(0)
+    bilm = BiLM(replace(plain.config, connections="highway"))
+    bilm.load_state_dict({**bilm.state_dict(), **plain.state_dict()})
+    bilm.requires_grad_(False)
+    gates = [[(h.gate.weight, h.gate.bias.uniform_(-2.0, 2.0)) for h in s] for s in bilm.highways]
+    assert [len(stack) for stack in gates] == [n_layers - 1] * 2
+    gates = [[tuple(weight.double().numpy() for weight in one) for one in s] for s in gates]
+    data = reference.random_datasets(options, seed=3)
+    layers, state = bilm.embed(SENTENCES)
+    expected, after = reference.layers(options, data, SENTENCES, gates=gates)
+    check(layers, expected)
+    check_state(state, after)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"word_dim": 0}, {"char_dim": 0}])
+def test_many_langs(tmp_path, sizes):
+    bilm = read_weights(reference_manylangs.write_random(tmp_path, **sizes))
+    expected, _ = bilm.thaw().requires_grad_(False).embed(SENTENCES)
+    for kernel in KERNELS:  # each reads the files again
+        check(bilm.replace(kernel=find_kernel(kernel)).embed(SENTENCES)[0], expected)
+
+
+def test_the_first_marks_run_once(monkeypatch):
+    """From zeros or warm, every sentence is in the same state after its first mark."""
+    frozen, sizes = tiny_bilm(), []
+    original = recurrence.FrozenStacks.run
+    monkeypatch.setattr(
+        recurrence.FrozenStacks, "run", lambda *args: sizes.append(args[3]) or original(*args)
+    )
+    for state in (None, "warm"):
+        for _ in range(3):
+            frozen.embed([["a", "b"], []], state)
+    # Zeros: a mark, then without it; warm: an empty sentence, a mark, then without it.
+    assert sizes == [[1], *[[2, 1, 1]] * 3, [1], [1], *[[2, 1, 1]] * 3]
+    check(frozen.embed([["a"]], frozen.zero_state(1))[0], frozen.embed([["a"]])[0], 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "precision"),
+    [("numpy", "float32"), *product(KERNELS[1:], ["float32", "bfloat16", "int8"])],
+)
+def test_no_result_depends_on_its_companions(kernel, precision):
+    """Bit by bit, but for BLAS, which sums in another order for another number of rows."""
+    atol = 1e-5 if kernel == "numpy" else 0
+    model = tiny_bilm().replace(kernel=find_kernel(kernel), precision=precision, cache=0)
+    _, state = model.embed([["x"] * (n % 7) for n in range(25)])
+    together, after = model.embed(SENTENCES * 5, state)
+    for i, sentence in enumerate(SENTENCES * 5):
+        alone, alone_after = model.embed([sentence], state.rows([i]))
+        check(alone, [together[i]], atol)
+        check([alone_after.cell], [after.rows([i]).cell], atol)
+
+
+def test_rows_of_states(engine):
+    with torch.no_grad():
+        _, state = engine(tiny_bilm()).embed(SENTENCES, "warm")
+    joined = type(state).concatenate([state.rows([1, 2]), state.rows(np.array([0]))])
+    assert len(joined) == 3
+    both = ([each.hidden, each.cell] for each in (joined, state))
+    for ours, whole in zip(*both):
+        np.testing.assert_array_equal(ours, whole[:, :, [1, 2, 0]])
+
+
+def test_wrong_states(engine):
+    model = engine(tiny_bilm())
+    with pytest.raises(ValueError, match=r"must be None, 'warm' or a \w+State, got 'cold'"):
+        model.embed(SENTENCES, "cold")
+    with pytest.raises(ValueError, match=r"hidden .*\(2, 2, 3, 5\).* 2 sentences .*\(2, 2, 2, 5\)"):
+        model.embed([["a"], ["b"]], model.zero_state(3))
+    good = model.zero_state(1)
+    with pytest.raises(ValueError, match=r"cell .*\(2, 2, 1, 5\).*\(2, 2, 1, 12\)"):
+        model.embed([["a"]], replace(good, cell=good.hidden))
+    with pytest.raises(ValueError, match="hidden"):
+        model.embed([["a"]], engine(tiny_bilm(n_layers=1)).zero_state(1))
+
+
+def test_nothing_to_read(engine):
+    model = engine(tiny_bilm())
+    layers, state = model.embed([])
+    assert (layers, len(state)) == ([], 0)
+    assert tuple(model.token_vectors([]).shape) == (0, 5)
+    layers, _ = model.embed([[], []], "warm")
+    assert [tuple(layer.shape) for layer in layers] == [(3, 0, 10)] * 2
+
+
+def test_threads_share_a_model():
+    frozen = tiny_bilm().replace(cache=3)
+    expected = frozen.embed(SENTENCES)[0]
+    with ThreadPoolExecutor(8) as pool:
+        for layers, _ in pool.map(frozen.embed, [SENTENCES] * 160):
+            check(layers, expected, 1e-6)
