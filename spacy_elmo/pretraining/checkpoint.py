@@ -43,7 +43,13 @@ FREE = (
 
 
 def save_checkpoint(
-    trainer: Trainer, folder: Path, *, corpus: str, keep: int, init: Optional[str] = None
+    trainer: Trainer,
+    folder: Path,
+    *,
+    corpus: str,
+    keep: int,
+    init: Optional[str] = None,
+    models: Optional[dict[str, Any]] = None,
 ) -> Optional[Path]:
     """Write a checkpoint of the current step, and delete all but the newest `keep`.
 
@@ -54,6 +60,8 @@ def save_checkpoint(
     corpus (str): Checksum of the training text.
     keep (int): Number of checkpoints to keep.
     init (Optional[str]): Checksum of the initial model.
+    models (Optional[dict]): Result of the last evaluation ("report"), and names of models that
+        could not be written ("unsaved").
     RETURNS (Optional[Path]): The file; None in all processes except the first.
     RAISES (OSError): The file cannot be written. Earlier checkpoints are unchanged.
     RAISES (FloatingPointError): A weight is not finite.
@@ -71,6 +79,7 @@ def save_checkpoint(
         "vocabularies": {name: list(v.strings) for name, v in vocabularies if v is not None},
         "corpus": corpus,
         "init": init,
+        "models": models,
         "provenance": inherited(trainer.model.bilm.provenance),
         "states": states,
     }

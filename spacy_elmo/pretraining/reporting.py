@@ -7,6 +7,7 @@ with a warning, and `Reporter.end` tries again. If this fails, too, it raises an
 import math
 import os
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
@@ -39,19 +40,29 @@ class Reporter:
     output (Path): Folder of the run.
     corpus (str): Checksum of the training text.
     init (Optional[str]): Checksum of the initial model.
-    is_resumed (bool): Whether the run resumes from a checkpoint.
+    checkpoint (Optional[dict]): Content of the checkpoint from which the run resumes. Default: a
+        new run.
     """
 
     def __init__(
-        self, trainer: Trainer, output: Path, *, corpus: str, init: Optional[str], is_resumed: bool
+        self,
+        trainer: Trainer,
+        output: Path,
+        *,
+        corpus: str,
+        init: Optional[str],
+        checkpoint: Optional[dict[str, Any]],
     ):
         self.trainer = trainer
         self.output, self.corpus, self.init = output, corpus, init
-        self.last_report: dict[str, Any] = {}
-        self.unsaved: set[str] = set()
+        is_resumed = checkpoint is not None
+        # Earlier versions did not write "models".
+        models = (checkpoint or {}).get("models") or {}
+        self.last_report: dict[str, Any] = models.get("report", {})
+        first = trainer.processes.is_first
+        self.unsaved: set[str] = set(models.get("unsaved", ()) if first else ())
         self.saved = trainer.progress.elapsed
         self.has_begun = False
-        first = trainer.processes.is_first
         self.msg = SafePrinter(no_print=not first)
         if first:
             self._keep_metrics_up_to(trainer.progress.step if is_resumed else -1)
@@ -113,12 +124,13 @@ class Reporter:
             self._log(report)
 
     def end(self) -> None:
-        """Write the last checkpoint, and the models whose writing failed. Print the result.
+        """Write the models whose writing failed, and the last checkpoint. Print the result.
+
+        If a model fails again, the checkpoint names it, so a resumed run writes it.
 
         RAISES (OSError): The checkpoint or a model cannot be written.
         """
         self.bar.close()
-        self._save_checkpoint()
         progress = self.trainer.progress
         is_best = self._is_evaluated(progress.step) and not progress.worse
         # The best weights no longer exist, so `model-best` cannot be written now.
@@ -128,8 +140,10 @@ class Reporter:
                 f"{self.output / 'model-best'} is not the best model: the disk was full when the "
                 f"best one was found"
             )
-        for name in sorted(self.unsaved):
-            self._save_model(name)
+        with ExitStack() as after:
+            after.callback(self._save_checkpoint)
+            for name in sorted(self.unsaved):
+                self._save_model(name)
         if self.trainer.stopped:
             self.msg.warn(
                 f"Stopped at step {progress.step:,}. The run can be resumed from "
@@ -182,7 +196,10 @@ class Reporter:
         trainer = self.trainer
         self.saved = trainer.progress.elapsed
         folder, keep = self.output / "checkpoints", trainer.settings.keep
-        save_checkpoint(trainer, folder, corpus=self.corpus, init=self.init, keep=keep)
+        models = {"report": self.last_report, "unsaved": sorted(self.unsaved)}
+        save_checkpoint(
+            trainer, folder, corpus=self.corpus, init=self.init, keep=keep, models=models
+        )
 
     def _save_model(self, name: str) -> None:
         config, texts = self.trainer.config, self.trainer.config.corpus

@@ -101,8 +101,7 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
             f"the processes do not see the same text or checkpoints. Put {output} on storage "
             f"that all machines share."
         )
-    resumed = content is not None
-    with Reporter(trainer, output, corpus=checksum, init=init, is_resumed=resumed) as reporter:
+    with Reporter(trainer, output, corpus=checksum, init=init, checkpoint=content) as reporter:
         trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
         reporter.end()
     return not trainer.stopped

@@ -18,6 +18,7 @@ from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import prepare
+from spacy_elmo.weights import read_weights
 
 from helpers.calls import note_calls
 from helpers.prepared import content
@@ -263,6 +264,7 @@ def test_failing_write_at_the_end_raises(finished, monkeypatch, name):
     assert pretrain(config, out, resume=True)
     assert steps_of(out) == [2, 4]
     assert read_checkpoint(out / "checkpoints")["states"]["progress"]["step"] == 4
+    assert read_weights(out / "model-last").provenance["step"] == 4
 
 
 def test_best_model_that_was_not_written_is_not_replaced_by_a_worse_one(
