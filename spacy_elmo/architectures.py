@@ -127,7 +127,8 @@ def build_output_concat(tok2vec: Tok2Vec, elmo: Tok2Vec) -> Tok2Vec:
 
     See Peters et al. 2018, section 3.3.
 
-    tok2vec (Model[List[Doc], List[Floats2d]]): The encoder with its embeddings, h.
+    tok2vec (Model[List[Doc], List[Floats2d]]): The task's embeddings and encoder. Their
+        output is h.
     elmo (Model[List[Doc], List[Floats2d]]): A listener with its own mix, or a Tok2VecElmo.
     RETURNS (Model[List[Doc], List[Floats2d]]): `(n_tokens, sum of both widths)` per Doc.
     """

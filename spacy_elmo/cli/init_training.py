@@ -1,4 +1,4 @@
-"""Command `python -m spacy elmo init-training`."""
+"""Command `python -m spacy elmo init-training`: writes a config for `spacy train`."""
 
 from pathlib import Path
 from typing import Any, Optional

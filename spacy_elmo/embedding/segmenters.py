@@ -45,7 +45,7 @@ Segmenter = Callable[[Doc], list[Segment]]
 
 
 def segment_of(segments: Sequence[Segment], token: int) -> Segment:
-    """Return the segment that keeps a token."""
+    """Return the segment that gives a token its vector. Segments can overlap."""
     return segments[bisect_right(segments, token, key=lambda segment: segment.keep_start) - 1]
 
 

@@ -23,8 +23,8 @@ def guarded_hdf5(
 
     path (Path): The file.
     oldest (int): Oldest version of the file format, as a constant of `h5py.h5f`.
-    YIELDS (Tuple[h5py.File, Callable]): The file, and a function that raises the error of a failed
-        write. Call it after each dataset.
+    YIELDS (Tuple[h5py.File, Callable]): The file, and a function that raises an error if an
+        earlier write has failed. Call it after each dataset.
     RAISES (OSError): A write failed.
     """
     with GuardedFile(path, "wb+") as guarded:

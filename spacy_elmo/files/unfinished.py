@@ -86,7 +86,7 @@ def temporary_name(name: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether a name has the form of `temporary_name`."""
+    """Return whether a name could be a result of `temporary_name`."""
     return _TEMPORARY.fullmatch(name) is not None
 
 

@@ -13,8 +13,9 @@ def learned_mixes(nlp: Language) -> list[dict]:
     nlp (Language): The pipeline.
     RETURNS (List[dict]): One dict per mix: "component", the component's name; "mix", the index of
         the mix in the component; "place", where the component reads ELMo ("input" or "output" of an
-        encoder, or "alone"); "upstream", the name of the `elmo` pipe (None if the component has its
-        own language model); "weights", one per layer; "gamma", the factor of the sum.
+        encoder, or "alone" without an encoder); "upstream", the name of the `elmo` pipe (None if
+        the component has its own language model); "weights", one per layer; "gamma", the factor of
+        the sum.
     """
     rows = []
     for name, pipe in nlp.pipeline:

@@ -154,13 +154,13 @@ def _by_factors(matrices: Tensor) -> Tensor:
 
 
 def muon_groups(bilm: nn.Module) -> list[dict[str, Any]]:
-    """Return the weights of a biLM that Muon trains.
+    """Return those weights of a biLM that Muon trains.
 
     These are the input and state weights of the LSTMs (one matrix per gate), the projections and
     the highways. Adam trains the embeddings, filters and biases.
 
     bilm (BiLM): The biLM.
-    RETURNS (List[dict]): The `groups` of `Muon`.
+    RETURNS (List[dict]): The argument `groups` of `Muon`.
     """
     gates: list[Tensor] = []
     whole: list[Tensor] = []
