@@ -48,7 +48,7 @@ class FeatureCache(Protocol):
 
         keys (Sequence[bytes]): The keys of pieces (`Piece.key`).
         shapes (Sequence[Tuple[int, int, int]]): The shape of each key's layers,
-            `(L + 1, n_tokens, 2P)`.
+            `(L + 1, n_tokens, 2P)`. A cache in a file needs it to read them.
         RETURNS (List[Optional[Floats3d]]): The layers, in the order of the keys.
         """
 

@@ -315,7 +315,7 @@ def BiLMLayer(config: BiLMConfig) -> BiLMModel:
 def join_tok2vec(
     bilm: BiLMModel, mix: Model[Layers, list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Chain a language model and a mix to a tok2vec layer, `(n_tokens, 2P)` per Doc."""
+    """Make a tok2vec layer of a language model and a mix, with `(n_tokens, 2P)` per Doc."""
     tok2vec = chain(bilm, mix)
     tok2vec.set_dim("nO", bilm.get_dim("nO"))
     return tok2vec

@@ -143,8 +143,8 @@ def sentences_of_lines(
 
     lines (Iterable[Tuple[int, bytes]]): Number and content of each line.
     jsonl (bool): Whether each line is a JSON object.
-    running_text (bool): Whether lines that are not JSON are running text. Otherwise each of them is
-        a sentence.
+    running_text (bool): Without `jsonl`: whether the lines are running text. If False, each line
+        is a sentence.
     splitter (Callable): Makes the pipeline that splits running text. It is called only if needed.
     refuse (Callable[[int, str], None]): Called with the number of an unreadable line and the
         reason. If it returns, the line is skipped.

@@ -29,7 +29,7 @@ def build_esim(
     dropout: float = 0.5,
     max_batch_tokens: int = 4096,
 ) -> Model[list[Doc], Floats2d]:
-    """Build ESIM, a model that labels two texts (Chen et al. 2017).
+    """Build ESIM, which predicts one label for a pair of texts in a Doc (Chen et al. 2017).
 
     It has a biLSTM over each text, attention in both directions, a second biLSTM, and mean and
     max pooling. The paper's width is 600.

@@ -50,8 +50,8 @@ class QuestionAnswerer(TaskPipe):
 
     If a training question has an empty group, the model also learns when there is no answer (Levy
     et al. 2017). "No answer" is then one more choice in the softmax over first tokens and in the
-    softmax over last tokens. The score of this choice can always be 0, because the scores of tokens
-    have a learned bias.
+    softmax over last tokens. The score of this choice is fixed at 0. The scores of tokens can be
+    above or below 0, because they have a learned bias.
 
     vocab (Vocab): The vocab.
     model (Model[List[Doc], List[Floats2d]]): The model.
@@ -188,16 +188,16 @@ def best_span(
 ) -> Optional[Answer]:
     """Find the span whose first and last token have the highest sum of scores.
 
-    A span has at most `max_tokens` tokens of one sentence. Its probability comes from a softmax
-    over the sums of all such spans and, with `no_answer`, the sum 0 of "no answer".
+    A span has at most `max_tokens` tokens, of one sentence. A softmax converts the sums to
+    probabilities. With `no_answer`, "no answer" is one more choice, with the sum 0.
 
     scores (numpy.ndarray): Logits that a token of the context is the first and the last token of
         the answer. *Shape:* `(n_tokens, 2)`
     max_tokens (int): Maximum number of tokens in the span.
     sentences (numpy.ndarray): Index of the sentence of each token. *Shape:* `(n_tokens,)`
     no_answer (bool): Whether there may be no answer.
-    RETURNS (Optional[Answer]): The span, in tokens of the context; None if "no answer" is more
-        probable.
+    RETURNS (Optional[Answer]): The span, in tokens of the context, and its probability; None if
+        "no answer" is more probable.
     """
     # Axes of ends, ends_in and sums: distance from first to last token, first token.
     starts, n_tokens = scores[:, 0], len(scores)
