@@ -117,7 +117,9 @@ class BackwardProducts:
             d_hidden.addmm_(d_gates, self.state_weight)
 
     def end_chunk(self, items: slice, *, inputs: bool, weights: bool) -> None:
-        """Compute the gradients of inputs and weights from the gates' gradients in a chunk.
+        """Compute the gradients of inputs and weights after all steps of a chunk have run.
+
+        The results are in `d_inputs` and `d_weights`.
 
         items (slice): Packed items of the chunk.
         inputs (bool): Whether to compute the gradient of the inputs.

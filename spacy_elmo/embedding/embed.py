@@ -80,7 +80,9 @@ def _computed(
     settings: ElmoSettings,
     keep_marks: bool,
 ) -> Iterator[tuple[Placed, Any]]:
-    """Yield each segment with the layers of its kept tokens. The segments come in any order.
+    """Yield each segment with the layers of those tokens for which it gives the vectors.
+
+    The results are not in the order of `segments`.
 
     The layers are views of the batch's array.
     """
@@ -197,8 +199,8 @@ def _filled(
 def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[Layers]:
     """Concatenate the layers of each Doc's segments.
 
-    This replaces `_filled` if the number of vectors is not known (with marks), or if the layers
-    have a gradient.
+    This replaces `_filled` if the layers include the sentence marks, because the number of vectors
+    is then not known before, or if the layers have a gradient.
     """
     pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:

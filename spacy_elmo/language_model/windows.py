@@ -61,10 +61,10 @@ class Streams:
         return len(self.tokens)
 
     def window(self, positions: np.ndarray, batch_sizes: list[int]) -> Window:
-        """Make the window that reads the tokens at some positions of the corpus.
+        """Make the window that contains the tokens at some positions of the corpus.
 
-        positions (numpy.ndarray): Index into the corpus for each item of the window, step by step.
-            *Shape:* `(n_items,)`
+        positions (numpy.ndarray): Index into the corpus for each item of the window: first all
+            items of step 0, then of step 1, and so on. *Shape:* `(n_items,)`
         batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
         RETURNS (Window): The window.
         """

@@ -1,4 +1,4 @@
-"""Token counts: an estimate of a corpus size, and the tokens that a model truncates."""
+"""Token counts: an estimate for a corpus, and how many tokens are too long for a model."""
 
 import codecs
 import zlib

@@ -136,12 +136,12 @@ def muc(clusters: Clusters, others: Clusters) -> tuple[int, int]:
 
 
 def b_cubed(clusters: Clusters, others: Clusters) -> tuple[float, int]:
-    """Sum the share of each mention's cluster that is right (Bagga and Baldwin 1998).
+    """Sum, over all mentions, the correct share of the mention's cluster (Bagga and Baldwin 1998).
 
-    The share is the number of mentions that the mention's clusters in `clusters` and `others` have
-    in common, divided by the size of the cluster in `clusters`. The arguments are those of `muc`.
+    For a mention with the cluster A in `clusters` and B in `others`, the share is `|A & B| / |A|`.
+    The arguments are the same as in `muc`.
 
-    RETURNS (Tuple[float, int]): The sum, and the number of mentions.
+    RETURNS (Tuple[float, int]): The sum, and the number of mentions in `clusters`.
     """
     pairs = _parts(clusters, others)
     right = sum(n * n / len(cluster) for cluster, parts in pairs for n in parts.values())

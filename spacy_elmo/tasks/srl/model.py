@@ -54,7 +54,8 @@ class Instance:
     def flags(self) -> np.ndarray:
         """Flag of each token: FLAGGED for the predicate, OTHER for the other tokens.
 
-        If `predicate` is -1, all flags are UNFLAGGED. *Shape:* `(n_tokens,)`
+        If no predicate is marked (`predicate` is -1), all flags are UNFLAGGED. *Shape:*
+        `(n_tokens,)`
         """
         if self.predicate < 0:
             return np.full(len(self), UNFLAGGED)
