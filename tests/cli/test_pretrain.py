@@ -81,11 +81,7 @@ def test_stopped_resumed_finished_and_overwritten(folder, monkeypatch):
         ("--resume", 0, "finished before, by max_steps = 6: nothing was trained"),
         ("--resume", 0, "To resume it, raise [training] max_steps; to start again"),
         ("--resume", 0, "Planned: max_epochs = 100, max_steps = 6, max_minutes = 60"),
-        (
-            "--training.keep=2",
-            1,
-            "out contains the checkpoints of a run. --resume resumes it",
-        ),
+        ("--training.keep=2", 1, "out contains the checkpoints of a run. --resume resumes it"),
     ):
         assert message in pretrain(how, *steps(6), *limits, status=status)
         assert_same_arrays(arrays(folder / "out"), before)
