@@ -19,6 +19,7 @@ import torch
 from spacy_elmo.weights import download
 
 from helpers import kinds, reference, tokenizers
+from helpers.calls import note_calls
 from helpers.file_server import FileServer
 from helpers.models import TINY_OPTIONS, write_tiny
 
@@ -92,15 +93,13 @@ def pytest_fixture_setup(fixturedef):
 @pytest.fixture(scope="session")
 def tiny_weights(tmp_path_factory):
     """The `.hdf5` file of a tiny language model with random weights."""
-    folder = tmp_path_factory.mktemp("tiny")
-    return reference.write_random(folder, TINY_OPTIONS, seed=1)
+    return reference.write_random(tmp_path_factory.mktemp("tiny"), TINY_OPTIONS, seed=1)
 
 
 @pytest.fixture(scope="session")
 def narrow_weights(tmp_path_factory):
     """The `.hdf5` file of another model: one LSTM layer, vectors of 10 numbers."""
-    folder = tmp_path_factory.mktemp("narrow")
-    return write_tiny(folder, seed=2, n_layers=1)
+    return write_tiny(tmp_path_factory.mktemp("narrow"), seed=2, n_layers=1)
 
 
 @pytest.fixture(scope="session")
@@ -112,11 +111,17 @@ def shared():
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch):
+    """The test's own folder, in which it runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def server(here, monkeypatch):
     """A server on this machine, for downloads without pauses into a cache of the test's own."""
     monkeypatch.setattr(download, "PAUSE", 0.001)
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPACY_ELMO_CACHE", str(here / "cache"))
     server = FileServer()
     yield server
     server.close()
@@ -142,13 +147,9 @@ def computed(monkeypatch):
 
     sequences = []
 
-    def counting(embed):
-        def count(self, sentences, state=None, **how):
-            sequences.extend(tuple(sentence) for sentence in sentences if sentence)
-            return embed(self, sentences, state, **how)
-
-        return count
+    def note(self, sentences, *_, **__):
+        sequences.extend(tuple(sentence) for sentence in sentences if sentence)
 
     for kind in (BiLM, FrozenBiLM):
-        monkeypatch.setattr(kind, "embed", counting(kind.embed))
+        note_calls(monkeypatch, kind, "embed", note)
     return sequences

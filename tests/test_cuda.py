@@ -18,14 +18,13 @@ from spacy_elmo.pretraining.trainer import Trainer
 from helpers.commands import run_python
 from helpers.components import concat_input, examples, listener, ner, textcat
 from helpers.models import SENTENCES, pretraining_config, tiny_module
-from helpers.runs import run_config, write_texts
+from helpers.runs import run_settings, write_texts
 from helpers.trainers import CORPUS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
 
 DEVICE = "cuda"
 TEXTS = ["They sat on the bank of the river .", "", "A bank", "naïve 日本語 😀"]
-PRECISIONS = ["float32", "bfloat16", "int8", "auto"]
 
 
 @pytest.mark.parametrize("start", [None, "warm"])
@@ -37,19 +36,15 @@ def test_embed_is_the_cpu_s(start):
         expected, expected_state = bilm.embed(SENTENCES, expected_state)
         layers, state = moved.embed(SENTENCES, state)
         assert all(values.device.type == DEVICE for values in layers)
-        for ours, theirs in zip(
-            [*layers, *vars(state).values()], [*expected, *vars(expected_state).values()]
-        ):
+        states = zip(vars(state).values(), vars(expected_state).values())
+        for ours, theirs in (*zip(layers, expected), *states):
             torch.testing.assert_close(ours.cpu(), theirs, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "auto"])
 def test_every_precision(precision):
-    assert resolve_module_precision(precision, torch.device(DEVICE)) in (
-        "float32",
-        "bfloat16",
-        "float16",
-    )
+    resolved = resolve_module_precision(precision, torch.device(DEVICE))
+    assert resolved in ("float32", "bfloat16", "float16")
     expected, _ = tiny_module().embed(SENTENCES)
     moved = tiny_module().to(DEVICE)
     moved.precision = precision
@@ -75,8 +70,7 @@ def test_gradients_are_the_cpu_s():
     for bilm in bilms:
         sum(values.square().sum() for values in bilm.embed(SENTENCES)[0]).backward()
     for (name, one), two in zip(bilms[0].named_parameters(), bilms[1].parameters()):
-        difference = (one.grad - two.grad.cpu()).abs().max()
-        assert difference <= 1e-3 * one.grad.abs().max(), name
+        assert (one.grad - two.grad.cpu()).abs().max() <= 1e-3 * one.grad.abs().max(), name
 
 
 def losses(device, **training):
@@ -108,12 +102,10 @@ def test_pretraining_in_bfloat16():
 
 def test_a_run_resumes(tmp_path):
     write_texts(tmp_path)
-    settings = {"optimizer": "muon"}
     outputs = [tmp_path / "whole", tmp_path / "parts"]
-    assert pretrain(check_config(run_config(tmp_path, max_steps=9, **settings)), outputs[0])
-    for n_steps in (4, 9):
-        config = check_config(run_config(tmp_path, max_steps=n_steps, **settings))
-        assert pretrain(config, outputs[1], resume=True)
+    for output, n_steps in zip((*outputs, outputs[1]), (9, 4, 9)):
+        settings = run_settings(tmp_path, max_steps=n_steps, optimizer="muon")
+        assert pretrain(settings, output, resume=True)
     one, two = (read_language_model(output / "model-last").bilm for output in outputs)
     for name, values in one.arrays().items():
         np.testing.assert_allclose(two.arrays()[name], values, atol=0.02, err_msg=name)
@@ -121,16 +113,14 @@ def test_a_run_resumes(tmp_path):
 
 @pytest.mark.processes
 @pytest.mark.parametrize("frozen", [True, False])
-def test_trains_a_pipeline(tmp_path, tiny_weights, frozen):
+def test_trains_a_pipeline(tmp_path, make_nlp, frozen):
     pytest.importorskip("cupy")
-    docs = [eg.reference for eg in examples(spacy.blank("en"))]
-    DocBin(docs=docs).to_disk(tmp_path / "corpus.spacy")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "frozen": frozen})
+    corpus, scores = tmp_path / "corpus.spacy", tmp_path / "scores.json"
+    DocBin(docs=[eg.reference for eg in examples(spacy.blank("en"))]).to_disk(corpus)
+    nlp = make_nlp(frozen=frozen)
     nlp.add_pipe("ner", config=ner(concat_input()))
     nlp.add_pipe("textcat", config=textcat(listener()))
     nlp.config.to_disk(tmp_path / "config.cfg")
-    corpus, scores = tmp_path / "corpus.spacy", tmp_path / "scores.json"
     options = ["--gpu-id", 0, "--output", tmp_path, "--training.max_steps", 80]
     options += ["--training.eval_frequency", 40, "--training.optimizer.learn_rate", 0.01]
     options += ["--paths.train", corpus, "--paths.dev", corpus]

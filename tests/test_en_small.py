@@ -14,7 +14,6 @@ from spacy_elmo.weights import BUNDLED, locate, read_weights
 
 from helpers.commands import run_elmo, run_python
 
-MAX_BYTES = 16_000_000
 ROOT = Path(__file__).parents[1]
 SENTENCES = {
     "river": "The otters slept on the muddy bank beside the stream .",
@@ -37,7 +36,7 @@ def word(doc, text="bank"):
 
 def test_it_is_small_and_says_where_it_comes_from():
     path = locate(BUNDLED)
-    assert path.stat().st_size <= MAX_BYTES
+    assert path.stat().st_size <= 16_000_000
     assert "english-open" in path.with_name("en_small-ATTRIBUTION.md").read_text("utf8")
     with safe_open(path, framework="numpy") as file:
         dtypes = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118

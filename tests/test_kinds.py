@@ -27,10 +27,6 @@ def kinds_of(request):
     return [kind for kind in kinds.KINDS if request.node.get_closest_marker(kind)]
 
 
-def test_of_no_kind(kinds_of):
-    assert kinds_of == []
-
-
 def test_through_a_helper_of_a_helper(kinds_of):
     assert kinds_of == ["processes"]
     assert indirectly
@@ -48,8 +44,7 @@ def test_within_a_function(kinds_of):
     assert later
 
 
-@pytest.mark.parametrize("name", ["test_several", "test_one"])
-def test_of_names_alone(kinds_of, name):
+def test_of_names_alone(kinds_of):
     """What a string holds is no call."""
     assert kinds_of == []
-    assert "subprocess" + name
+    assert "subprocess".isalpha()

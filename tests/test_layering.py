@@ -70,8 +70,7 @@ def all_imports():
                 names = [[*origin, alias.name] for alias in node.names]
             for name in names:
                 where = f"{'/'.join(module)}.py, line {node.lineno}: imports {'.'.join(name)}"
-                target = target_of(module, *name)
-                found.append(Import(where, module, name, target, node in at_once))
+                found.append(Import(where, module, name, target_of(module, *name), node in at_once))
     return found
 
 

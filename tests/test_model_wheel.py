@@ -19,10 +19,8 @@ try:
 finally:
     sys.path.pop(0)
 
-SENTENCES = {
-    "en_small": ("en", "The bank lends money.", "Wikipedia"),
-    "de_historical": ("de", "Der größte Theil der Stadt.", "Dingler"),
-}
+SENTENCES = {"en_small": ("en", "The bank lends money.", "Wikipedia")}
+SENTENCES |= {"de_historical": ("de", "Der größte Theil der Stadt.", "Dingler")}
 
 
 @pytest.fixture(params=builder.MODELS)
@@ -71,7 +69,6 @@ def test_it_is_found_by_its_name(model, installed):
 
 
 def test_other_weights_are_another_version(model, tmp_path):
-    other = replace(model, checksum="0" * 64)
     with pytest.raises(ValueError, match=rf"Increase the version of {model.name} in model\.py"):
-        builder.write_sources(other, tmp_path)
+        builder.write_sources(replace(model, checksum="0" * 64), tmp_path)
     assert not list(tmp_path.iterdir())

@@ -16,6 +16,7 @@ from spacy_elmo.embedding import vectors
 
 from helpers.commands import run_python
 
+ROOT = Path(__file__).parents[1]
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND = re.compile(r"spacy elmo|torchrun|tensorboard|python -m")
 # The names of each group, most of which are spacy-elmo.NAME.
@@ -65,16 +66,13 @@ def test_imports_are_light():
 def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", spacy_elmo.__version__)
     assert metadata.version("spacy-elmo") == spacy_elmo.__version__
-    root = Path(__file__).parents[1]
-    assert f"\nversion: {spacy_elmo.__version__}\n" in (root / "CITATION.cff").read_text("utf8")
-    bibtex = f"version = {{{spacy_elmo.__version__}}}"
-    assert bibtex in (root / "README.md").read_text("utf8")
+    assert f"\nversion: {spacy_elmo.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf8")
+    assert f"version = {{{spacy_elmo.__version__}}}" in (ROOT / "README.md").read_text("utf8")
 
 
 def test_conda_recipe():
     """It has the version and the dependencies of the package; PyTorch is called pytorch there."""
-    root = Path(__file__).parents[1]
-    recipe = srsly.read_yaml(root / "wheels" / "conda" / "recipe.yaml")
+    recipe = srsly.read_yaml(ROOT / "wheels" / "conda" / "recipe.yaml")
     assert recipe["context"]["version"] == spacy_elmo.__version__
     found = [line.replace("pytorch", "torch") for line in recipe["requirements"]["run"]]
     wanted = [Requirement(line) for line in metadata.requires("spacy-elmo")]
@@ -82,7 +80,7 @@ def test_conda_recipe():
     assert found.pop(0) == "python"
     assert {name: SpecifierSet(pin) for name, pin in map(str.split, found)} == wanted
     for file in recipe["about"]["license_file"]:
-        assert (root / file).is_file()
+        assert (ROOT / file).is_file()
 
 
 def test_names():
@@ -101,9 +99,8 @@ def test_names_of_before():
 
 def test_only_the_command_line_names_its_options():
     """Others name settings, which the commands show as their options. A whole command is one."""
-    package = Path(spacy_elmo.__file__).parent
     found = []
-    for path in package.rglob("*.py"):
+    for path in (ROOT / "spacy_elmo").rglob("*.py"):
         if path.parent.name == "cli":
             continue
         for node in ast.walk(ast.parse(path.read_text("utf8"))):

@@ -88,5 +88,4 @@ def test_every_test_draws_the_same(time):
     """What was drawn before a test, by others too, makes no difference."""
     assert random.random() == random.Random(0).random()
     assert np.random.random() == np.random.RandomState(0).random_sample()
-    generator = torch.Generator().manual_seed(0)
-    assert torch.equal(torch.rand(3), torch.rand(3, generator=generator))
+    assert torch.equal(torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(0)))

@@ -42,8 +42,7 @@ def test_no_clusters():
 
 def test_numbers_are_taken_over():
     others = np.array([2, 2, 2, 0, 0, 1])
-    matched = match_clusters(np.array([0, 0, 0, 1, 1, 2]), others)
-    np.testing.assert_array_equal(matched, others)
+    np.testing.assert_array_equal(match_clusters(np.array([0, 0, 0, 1, 1, 2]), others), others)
     # As many as possible: cluster 1 lies in cluster 2, of which cluster 0 holds one, too.
     np.testing.assert_array_equal(match_clusters(np.array([1, 1, 0, 0, 0, 0]), others)[:2], [2, 2])
     np.testing.assert_array_equal(match_clusters(np.zeros(6, dtype=int), others), [2] * 6)
@@ -71,12 +70,9 @@ def log_odds(here, elsewhere, word):
 
 
 def test_typical_words():
-    contexts = [
-        *[["the", "river", "of", "the"]] * 3,
-        *[["the", "money", "of", "a"]] * 4,
-        ["mud", "the", "river"],
-        ["of", "money", "loan", "loan"],
-    ]
+    river, money = ["the", "river", "of", "the"], ["the", "money", "of", "a"]
+    contexts = [*[river] * 3, *[money] * 4, ["mud", "the", "river"]]
+    contexts.append(["of", "money", "loan", "loan"])
     numbers = np.array([0, 0, 0, 1, 1, 1, 1, 0, 1])
     found = typical_words(contexts, numbers, n=3)
     counts = [Counter(), Counter()]

@@ -5,15 +5,15 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.analysis.corpora import check_inputs, parse_task, read_sample, select_input
 
+VOCAB = spacy.blank("en").vocab
 TEXTS = ["the cat sat .", "", "a dog", "dogs run far away today", "stop"]
 
 
 def write(path, texts=TEXTS):
-    vocab = spacy.blank("en").vocab
     docs = []
     for text in texts:
         words = text.split()
-        doc = Doc(vocab, words=words, tags=[word[:1].upper() for word in words])
+        doc = Doc(VOCAB, words=words, tags=[word[:1].upper() for word in words])
         doc.spans["pairs"] = [Span(doc, i, i + 2, "P") for i in range(0, len(words) - 1, 2)]
         doc.cats = {"short": float(len(words) < 3), "long": float(len(words) >= 3)}
         docs.append(doc)
@@ -101,7 +101,6 @@ def test_inputs():
 # Labels
 
 
-VOCAB = spacy.blank("en").vocab
 WORDS = ["New", "York", "sleeps", "."]
 LABELS = {
     "tag": ["NNP", "NNP", "VBZ", ""],

@@ -55,16 +55,14 @@ def brute_force(position=1, select=lambda layers: layers[2], same_word=None, war
 
 def check(found, expected):
     assert [(list(one.sentence), one.position) for one in found] == [row[1:] for row in expected]
-    np.testing.assert_allclose(
-        [one.similarity for one in found], [row[0] for row in expected], atol=1e-5
-    )
+    similarities = [one.similarity for one in found]
+    np.testing.assert_allclose(similarities, [row[0] for row in expected], atol=1e-5)
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, tiny_weights):
+def run(here, monkeypatch, tiny_weights):
     """Runs the command, on a file of the sentences."""
-    (tmp_path / "text.txt").write_text("\n\n".join(map(" ".join, CORPUS)), "utf8")
-    monkeypatch.chdir(tmp_path)
+    (here / "text.txt").write_text("\n\n".join(map(" ".join, CORPUS)), "utf8")
     monkeypatch.setenv("COLUMNS", "80")
 
     def invoke(*options, corpus=("text.txt",), model=tiny_weights, token=1, status=0):
@@ -104,9 +102,7 @@ def test_json_and_table(run, token, options, expected):
     assert [line for line in lines if line][2:] == [itself, *shown]
     if "0" in options:  # equal words have equal vectors there, in whatever order
         assert found[0].word == "play"
-        found = [
-            one._replace(sentence=row[1], position=row[2]) for one, row in zip(found, expected)
-        ]
+        found = [one._replace(sentence=s, position=i) for one, (_, s, i) in zip(found, expected)]
     check(found, expected)
 
 

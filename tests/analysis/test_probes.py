@@ -33,8 +33,7 @@ TRAIN, TEST = sample(1000, 1), sample(1000, 2)
 
 
 def test_the_layer_that_knows():
-    inputs = ["0", "1", "2", "average", "concat"]
-    first, by_word, *fitted = probe_labels(TRAIN, TEST, inputs)
+    first, by_word, *fitted = probe_labels(TRAIN, TEST, ["0", "1", "2", "average", "concat"])
     assert first.method == "most frequent label"
     assert by_word.method == "most frequent label of the word"
     found = {row.input: row.scores["accuracy"] for row in fitted}
@@ -74,12 +73,11 @@ def test_a_fit_that_did_not_converge_says_so(monkeypatch):
     assert [row.converged for row in probe_labels(TRAIN, TEST, ["1"])] == [True, True, False]
 
 
-def test_senses_without_scikit_learn(monkeypatch, tmp_path, make_nlp):
+def test_senses_without_scikit_learn(monkeypatch, here, make_nlp):
     """The message speaks of them; pages without words need none."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    monkeypatch.chdir(tmp_path)
     make_nlp().to_disk("model")
-    (tmp_path / "a.txt").write_text("a b\n")
+    (here / "a.txt").write_text("a b\n")
     shown = shown_by("senses", "model", "a.txt", "--word", "a", status=1)
     assert "scikit-learn groups the occurrences of words" in shown
     assert "pip install 'spacy-elmo[analysis]'" in shown
@@ -177,8 +175,7 @@ TAGS = {"the": "DT", "a": "DT", "cat": "NN", "dog": "NN", "sat": "VB", "ran": "V
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, tiny_weights):
-    monkeypatch.chdir(tmp_path)
+def run(here, monkeypatch, tiny_weights):
     monkeypatch.setenv("COLUMNS", "80")
     sentences = list(product(("the", "a"), ("cat", "dog"), ("sat", "ran")))
     for name, part in (("train.spacy", sentences[:6]), ("test.spacy", sentences[6:])):
@@ -200,8 +197,7 @@ def test_tags(run, tmp_path):
     assert (report["task"], report["n_labels"]) == ("tag", 3)
     assert (report["n_train"], report["n_test"], report["n_unseen"]) == (18, 6, 0)
     rows = report["rows"]
-    reads = ["", "", "layer 0", "layer 1", "layer 2", "average"]
-    assert [row["input"] for row in rows] == reads
+    assert [row["input"] for row in rows] == ["", "", "layer 0", "layer 1", "layer 2", "average"]
     assert rows[0]["scores"]["accuracy"] == pytest.approx(1 / 3)
     assert rows[1]["scores"]["accuracy"] == 1.0  # a word has one tag
     assert rows[2]["scores"] == {"accuracy": 1.0, "macro_f": 1.0}

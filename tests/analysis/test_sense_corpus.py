@@ -24,12 +24,9 @@ senseval2.d000.s000.t001 be%2:42:03:: be%2:42:06::
 semeval2007.d001.s000.t000 peculiar%5:00:00:specific:00
 """
 OLD, IS, PECULIAR = (line.split()[1:] for line in KEYS.splitlines())
+FOUND = [(1, 3, "old_age%n", tuple(OLD)), (3, 4, "be%v", tuple(IS))]
 EXPECTED = [
-    (
-        ["The", "old", "age", "is"],
-        [(1, 3, "old_age%n", tuple(OLD)), (3, 4, "be%v", tuple(IS))],
-        "senseval2",
-    ),
+    (["The", "old", "age", "is"], FOUND, "senseval2"),
     (["Peculiar"], [(0, 1, "peculiar%a", tuple(PECULIAR))], "semeval2007"),
 ]
 LINES = [

@@ -7,12 +7,11 @@ import pytest
 
 from spacy_elmo.analysis.substitutes import Substitute
 from spacy_elmo.cli.neighbors import marked
-from spacy_elmo.weights import safetensors_file
 
 from helpers import reference
 from helpers.commands import run_elmo
 from helpers.conversions import write_source
-from helpers.models import tiny_bilm
+from helpers.models import write_safetensors
 from helpers.softmaxes import MODELS, WORDS, bytes_model, read_words, write_model
 
 SENTENCE = ["The", "cat", "sat", "there", "."]
@@ -21,13 +20,11 @@ REAL = WORDS[3:]  # no mark, and not <UNK>
 
 def expected_of(options, datasets, sentence, position):
     """Log-probabilities of the words, by both and in each direction."""
-    before = ["<S>", *sentence[:position]]
-    after = ["</S>", *sentence[position + 1 :][::-1]]
-    each = [
-        reference.log_probabilities(options, datasets, read, i, words=read_words(options))[0][-1]
-        for i, read in enumerate((before, after)[: 1 if "bidirectional" in options else 2])
-    ]
-    each = [values[3:] for values in each]
+    sides = [["<S>", *sentence[:position]], ["</S>", *sentence[position + 1 :][::-1]]]
+    words, each = read_words(options), []
+    for i, read in enumerate(sides[: 1 if "bidirectional" in options else 2]):
+        predicted, _ = reference.log_probabilities(options, datasets, read, i, words=words)
+        each.append(predicted[-1, 3:])
     both = sum(each)
     return [both - np.log(np.exp(both).sum()), *each]
 
@@ -65,11 +62,10 @@ def test_json_and_table(tmp_path, kind, position):
     assert itself == next((one for one in found if one.word == word), None)
     assert (itself is None) == (word not in REAL)
     # The token itself is shown below the others.
-    shown = [*found[:2], *([itself] if itself and itself.rank > 2 else [])]
     rows = [
         f"{one.rank} {one.word} {one.probability:.2%} {one.forward:.2%} "
         + ("-" if kind == "forward" else f"{one.backward:.2%}")
-        for one in shown
+        for one in [*found[:2], *([itself] if itself and itself.rank > 2 else [])]
     ]
     lines = [" ".join(line.split()) for line in run(model, position, "-n", 2).splitlines()]
     header, columns, _, *lines = filter(None, lines)
@@ -84,8 +80,7 @@ def test_one_word_pipelines_and_models_without_a_softmax(tmp_path):
     assert itself.probability == pytest.approx(np.exp(both[1]), rel=1e-4)
     assert len(found) == 5
     assert len(substitutes_of(write_source(tmp_path / "pipeline"), "cat")[0]) == 3
-    safetensors_file.write(tiny_bilm(), tmp_path / "a.safetensors")
-    shown = run(tmp_path / "a.safetensors", "cat", status=1)
+    shown = run(write_safetensors(tmp_path / "a.safetensors"), "cat", status=1)
     assert "has no softmax, which a model needs" in shown
     assert "`python -m spacy elmo pretrain` wrote" in shown
     (tmp_path / "model" / "vocab.txt").unlink()

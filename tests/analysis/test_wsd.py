@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import srsly
 from spacy.tokens import Doc
 
 from spacy_elmo.analysis.wsd import disambiguate
@@ -42,20 +43,18 @@ GOLD = [senses for _, _, found in TEST for senses in found.values()]
 
 
 def write(path, sentences):
-    lines = []
+    rows = []
     for doc, text, senses in sentences:
-        words = text.split()
-        keys = [senses.get(i) for i in range(len(words))]
-        lines.append(json.dumps({"doc": doc, "words": words, "keys": keys}))
-    path.write_text("\n".join(lines) + "\n", "utf8")
+        keys = [senses.get(i) for i in range(len(text.split()))]
+        rows.append({"doc": doc, "words": text.split(), "keys": keys})
+    srsly.write_jsonl(path, rows)
     return path
 
 
 @pytest.fixture
-def corpora(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    train = write(tmp_path / "train.jsonl", [("doc/a", text, senses) for text, senses in TRAIN])
-    return train, write(tmp_path / "test.jsonl", TEST)
+def corpora(here):
+    train = write(here / "train.jsonl", [("doc/a", text, senses) for text, senses in TRAIN])
+    return train, write(here / "test.jsonl", TEST)
 
 
 def brute_force(nlp, select):
@@ -110,11 +109,8 @@ def test_against_one_at_a_time(corpora, make_nlp):
     baseline, *rows = report.rows
     assert (baseline.method, baseline.input) == ("most frequent sense", "")
     assert baseline.scores == scores(most_frequent(None))
-    selects = [
-        *(lambda layers, i=i: layers[i] for i in range(3)),
-        lambda layers: layers.mean(axis=0),
-    ]
-    for row, select in zip(rows, [*selects, np.hstack], strict=True):
+    selects = [*(lambda x, i=i: x[i] for i in range(3)), lambda x: x.mean(axis=0), np.hstack]
+    for row, select in zip(rows, selects, strict=True):
         assert row.scores == scores(brute_force(nlp, select)), row.input
     assert len({tuple(row.scores.items()) for row in rows}) > 1
 

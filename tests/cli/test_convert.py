@@ -5,21 +5,18 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.weights import read_weights, safetensors_file
+from spacy_elmo.weights import read_weights
 
 from helpers.commands import shown_by
 from helpers.full_disk import room_for
 from helpers.golden import MANYLANGS
-from helpers.models import tiny_bilm
+from helpers.models import tiny_bilm, write_safetensors
 from helpers.prepared import content
 
 
 @pytest.fixture
 def source(tmp_path):
-    bilm = tiny_bilm()
-    bilm.provenance = {"tokens": 3, "path": "/secret"}
-    safetensors_file.write(bilm, tmp_path / "x.safetensors")
-    return tmp_path / "x.safetensors"
+    return write_safetensors(tmp_path / "x.safetensors", {"tokens": 3, "path": "/secret"})
 
 
 def convert(*arguments, status=0):
@@ -58,8 +55,7 @@ def test_full_disk(tmp_path, source, name):
     for limit in (100, size // 2, size - 100):
         with room_for(limit):
             output = convert(source, target, *options, status=1)
-        said = f"{name} cannot be written: File too large. Make room and run the same command"
-        assert said in output
+        assert f"{name} cannot be written: File too large. Make room and run the same" in output
         assert content(tmp_path) == before
     with room_for(2 * size):
         convert(source, target, *options)
@@ -92,5 +88,4 @@ def test_encoder_of_cove(tmp_path):
     expected = lstm(torch.arange(4.0)[None])[0].detach()
     np.testing.assert_allclose(layers[0][2], expected, atol=2e-6, rtol=0)
     assert "joined_directions" in convert(files[1], tmp_path / "cove.hdf5", status=1)
-    folder = tmp_path / "theirs"
-    assert "words" in convert(files[1], folder, "--format", "manylangs", status=1)
+    assert "words" in convert(files[1], tmp_path / "theirs", "--format", "manylangs", status=1)

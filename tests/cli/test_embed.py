@@ -10,9 +10,8 @@ from helpers.commands import shown_by
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, tiny_weights):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.txt").write_text("The cat sat .\nIt slept .\n")
+def run(here, tiny_weights):
+    (here / "text.txt").write_text("The cat sat .\nIt slept .\n")
 
     def invoke(*arguments, status=0):
         return shown_by("embed", tiny_weights, *arguments, status=status)

@@ -32,10 +32,7 @@ def invoke(run, *arguments):
 
 
 def fail(error, *more):
-    def run(
-        number: int = typer.Argument(..., help="A number"),
-        name: str = typer.Option("x", help="A name"),
-    ) -> None:
+    def run(number: int, name: str = "x") -> None:
         """Fail."""
         assert (number, name) == (3, "y")
         raise error
@@ -70,8 +67,7 @@ def test_verbose_shows_where_the_error_comes_from():
     assert "test_errors.py" in result.stderr
     assert r"OwnStatus: oh\x1b[2J" in result.stderr
     assert "\x1b[2J" not in result.output
-    result = fail(error)  # the next one has none
-    assert (result.exit_code, result.stderr) == (7, "")
+    assert fail(error).stderr == ""  # the next one has none
     for bug in (AssertionError("bug"), RuntimeError("bug")):  # no errors of the input
         assert fail(bug).exception is bug
 
@@ -157,9 +153,8 @@ READ = [
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")
 @pytest.mark.timeout(120)
-def test_fifos_without_a_writer_are_refused(tmp_path, monkeypatch, make_nlp):
+def test_fifos_without_a_writer_are_refused(here, make_nlp):
     """To open one would wait for ever."""
-    monkeypatch.chdir(tmp_path)
     nlp = QA.add(make_nlp(), listener())
     nlp.initialize(lambda: question_examples(nlp))
     nlp.to_disk("pipeline")

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 import srsly
 
-from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.frozen.vocabulary import Vocabulary
-from spacy_elmo.language_model.model import LanguageModel, save_model
+from spacy_elmo.language_model.model import save_model
 
 from helpers.commands import run_elmo
-from helpers.models import tiny_module
+from helpers.conversions import make_model
 
 # Clears the screen, sets its title, goes to the beginning of the line, turns the direction.
 NASTY = "x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"
@@ -24,25 +22,21 @@ COLORS = re.compile(r"\x1b\[[0-9;]*m")  # of the printer's own
 
 
 def shown_by(*arguments, status=0):
-    result = run_elmo(*arguments, status=status)
-    shown = COLORS.sub("", result.output)
+    shown = COLORS.sub("", run_elmo(*arguments, status=status).output)
     for character in "\x1b\x07\x9b\u202e\udcff":
         assert character not in shown, ascii(shown)
     return "".join(shown.split())
 
 
 @pytest.fixture
-def model(tmp_path, monkeypatch):
+def model(here, monkeypatch):
     """A language model whose words, provenance and folder's name have them."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
-    words = ["<S>", "</S>", "<UNK>", "cat", NASTY, "sat"]
-    softmax = LanguageModelSoftmax(n_words=len(words), width=5)
     nasty = {"name": NASTY, NASTY: {NASTY: [NASTY, 1]}, "licence": NASTY, "attribution": NASTY}
-    model = LanguageModel(tiny_module(), softmax, Vocabulary(words))
-    save_model(model, tmp_path / FILE, lang="en", provenance=nasty)
-    (tmp_path / f"{FILE}.txt").write_text(f"the cat sat\na {NASTY} sat\n", "utf8")
-    (tmp_path / f"{FILE}.jsonl").write_bytes(b'{"tokens": ["a"]}\n{\n')
+    model = make_model(words=["<S>", "</S>", "<UNK>", "cat", NASTY, "sat"])
+    save_model(model, here / FILE, lang="en", provenance=nasty)
+    (here / f"{FILE}.txt").write_text(f"the cat sat\na {NASTY} sat\n", "utf8")
+    (here / f"{FILE}.jsonl").write_bytes(b'{"tokens": ["a"]}\n{\n')
     return FILE
 
 
@@ -73,7 +67,7 @@ def test_commands(model, arguments, status, count):
     assert shown_by(*arguments, status=status).count(ESCAPED) >= count
 
 
-def test_what_is_in_files_of_weights(model, tmp_path):
+def test_what_is_in_files_of_weights(model):
     run_elmo("convert", model, "weights.hdf5", "--no-softmax")
     with h5py.File("weights.hdf5", "a") as file:
         file[f"more/{NASTY}"] = np.zeros(2)
@@ -87,10 +81,9 @@ def test_what_is_in_files_of_weights(model, tmp_path):
     assert r"\x1b[2J" in shown_by("info", "weights.hdf5", status=1)
 
 
-def test_other_components_of_a_pipeline(model, tmp_path):
-    shutil.copytree(tmp_path / model, tmp_path / "other")
-    file = tmp_path / "other" / "config.cfg"
-    config = file.read_text("utf8")
+def test_other_components_of_a_pipeline(model, here):
+    file = shutil.copytree(model, here / "other") / "config.cfg"
     names = json.dumps(["elmo", NASTY])
-    file.write_text(config.replace('pipeline = ["elmo"]', f"pipeline = {names}"), "utf8")
+    config = file.read_text("utf8").replace('pipeline = ["elmo"]', f"pipeline = {names}")
+    file.write_text(config, "utf8")
     assert ESCAPED in shown_by("info", "other").partition("also")[2]

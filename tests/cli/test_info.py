@@ -6,25 +6,21 @@ import pytest
 import spacy
 from safetensors.numpy import load_file
 
-from spacy_elmo.weights import safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.named import NAMED
 
 from helpers.commands import run_elmo
-from helpers.models import tiny_bilm
+from helpers.models import tiny_bilm, write_safetensors
 
 PROVENANCE = {"tokens": 12345, "perplexity": {"mean": 9.5}}
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    bilm = tiny_bilm()
-    bilm.provenance = PROVENANCE
-    safetensors_file.write(bilm, tmp_path / "x.safetensors")
-    convert(tmp_path / "x.safetensors", tmp_path / "weights.hdf5", lang="sv")
-    convert(tmp_path / "weights.hdf5", tmp_path / "pipeline")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(here):
+    write_safetensors(here / "x.safetensors", PROVENANCE)
+    convert(here / "x.safetensors", here / "weights.hdf5", lang="sv")
+    convert(here / "weights.hdf5", here / "pipeline")
+    return here
 
 
 def run(*arguments, status=0):
@@ -66,8 +62,7 @@ def test_table(folder, monkeypatch):
     at = lines.index("provenance")
     shown = [" ".join(line.split()) for line in lines[at + 1 : at + 4]]
     assert shown == ["tokens 12,345", "perplexity", "mean 9.5"]
-    indents = [len(line) - len(line.lstrip()) for line in lines[at : at + 4]]
-    assert indents == [0, 2, 2, 4]
+    assert [len(line) - len(line.lstrip()) for line in lines[at : at + 4]] == [0, 2, 2, 4]
     assert lines[lines.index("checksum") + 1].strip() == tiny_bilm().checksum()
     assert max(map(len, lines)) <= 80
 

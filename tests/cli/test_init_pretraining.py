@@ -31,12 +31,11 @@ def measured(monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(here):
     texts = {"train": "the cat sat on a mat .\n" * 100, "more": "dogs run far !\n" * 100}
     for name, text in {**texts, "dev": "a cat .\n", "empty": "\n"}.items():
-        (tmp_path / f"{name}.txt").write_text(text, "utf8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / f"{name}.txt").write_text(text, "utf8")
+    return here
 
 
 def run(*arguments, status=0):

@@ -16,12 +16,11 @@ ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(here):
     """Docs with every annotation."""
     docs = [annotated(spacy.blank("en").vocab)] * 40
-    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "data.spacy")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    DocBin(docs=docs, store_user_data=True).to_disk(here / "data.spacy")
+    return here
 
 
 def run(*arguments, status=0):

@@ -43,16 +43,12 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, models):
-    (tmp_path / "text.txt").write_text(TEXT, "utf8")
-    monkeypatch.chdir(tmp_path)
+def folder(here, models):
+    (here / "text.txt").write_text(TEXT, "utf8")
     return models
 
 
-GERMAN = ("pipeline", "german.safetensors", "earlier")
-
-
-@pytest.mark.parametrize("model", GERMAN)
+@pytest.mark.parametrize("model", ["pipeline", "german.safetensors", "earlier"])
 def test_running_text_is_of_the_models_language(folder, model):
     assert tokens_of("de") not in (tokens_of("en"), tokens_of("xx"))
     path = folder / model
@@ -86,8 +82,7 @@ def test_embed(folder, tmp_path, given, lang):
     model = folder / "german.safetensors"
     run_elmo("embed", model, "text.txt", "vectors.npz", "--tokenize", *given)
     with np.load("vectors.npz") as file:
-        sentences = json.loads(file["sentence_to_index"][0])
-    assert " ".join(sentences).split() == tokens_of(lang)
+        assert " ".join(json.loads(file["sentence_to_index"][0])).split() == tokens_of(lang)
     # Sentences need no tokenizer, running text in a language that spaCy does not have does.
     convert(model, tmp_path / "x.safetensors", lang="cu")
     shown = shown_by("embed", "x.safetensors", "text.txt", "other.npz")
@@ -110,8 +105,7 @@ def test_without_a_language_running_text_asks(folder, command):
     if command[0] == "senses":
         pytest.importorskip("sklearn")
     given = [folder / "unknown" if part == "MODEL" else part for part in command]
-    shown = shown_by(*given, "--format", "text", status=1)
-    assert "Set --lang" in shown
+    assert "Set --lang" in shown_by(*given, "--format", "text", status=1)
     shown_by(*given, "--format", "text", "--lang", "de")
 
 
@@ -130,8 +124,7 @@ def test_corpora(folder, tmp_path):
     run_elmo(*arguments, "--lang", "en")
     run_elmo(*arguments)
     run_elmo(*arguments, "--lang", "de")
-    text = ("--format", "text", "--lang", "de")
-    assert "another corpus" in shown_by(*arguments, *text, status=1)
+    assert "another corpus" in shown_by(*arguments, "--format", "text", "--lang", "de", status=1)
 
 
 def test_new_configs(folder):

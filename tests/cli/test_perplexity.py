@@ -11,10 +11,8 @@ from spacy_elmo.language_model import perplexity as module
 from helpers.commands import run_elmo
 from helpers.softmaxes import MODELS, losses_of, write_model
 
-TEXTS = {
-    "one.txt": "the cat sat .\ndogs run\n",
-    "two.txt": "the dog .\n\nthe\ncat cat sat sat . .\n",
-}
+TEXTS = {"one.txt": "the cat sat .\ndogs run\n"}
+TEXTS |= {"two.txt": "the dog .\n\nthe\ncat cat sat sat . .\n"}
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +21,10 @@ def model_folder(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(here):
     for name, text in {**TEXTS, "empty.txt": "\n \n"}.items():
-        (tmp_path / name).write_text(text, "utf8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / name).write_text(text, "utf8")
+    return here
 
 
 def run(*arguments, fails=False):
@@ -49,8 +46,7 @@ def expected_figures(losses):
 @pytest.mark.parametrize("kind", ["bytes", "forward"])
 def test_files_and_total(folder, monkeypatch, kind):
     """A file is read in a single stream here: its sentences in their order."""
-    original = module.perplexity
-    monkeypatch.setattr(module, "perplexity", partial(original, n_streams=1))
+    monkeypatch.setattr(module, "perplexity", partial(module.perplexity, n_streams=1))
     model = write_model(folder / "model", *MODELS[kind]())
     losses = [
         losses_of(*MODELS[kind](), [line.split() for line in text.splitlines() if line.split()])
@@ -77,8 +73,7 @@ def test_files_and_total(folder, monkeypatch, kind):
 def test_max_tokens_reads_the_start_of_every_stream(folder):
     """Four streams of 1,000: 200 of each, a word or mark each, are 40 of its lines."""
     lines = ["the cat sat .", "dogs run . ."]
-    text = "".join(f"{line}\n" * 400 for line in lines)
-    (folder / "all.txt").write_text(text, "utf8")
+    (folder / "all.txt").write_text("".join(f"{line}\n" * 400 for line in lines), "utf8")
     model = write_model(folder / "model", *MODELS["forward"]())
     found = figures_of(model, "all.txt", "--max-tokens", 800)["total"]
     starts = [losses_of(*MODELS["forward"](), [line.split()] * 40)[0] for line in lines]

@@ -21,13 +21,12 @@ TEXT = "the cat sat on a mat .\ndogs run far !\n" * 12
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "train.txt").write_text(TEXT, "utf8")
-    (tmp_path / "dev.txt").write_text(TEXT[:60] + " unseen\n", "utf8")
+def folder(here):
+    (here / "train.txt").write_text(TEXT, "utf8")
+    (here / "dev.txt").write_text(TEXT[:60] + " unseen\n", "utf8")
     more = {"system": {"seed": 0}, "pretraining": {"init": None}}
-    Config({**pretraining_config(), **more}).to_disk(tmp_path / "a.cfg")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    Config({**pretraining_config(), **more}).to_disk(here / "a.cfg")
+    return here
 
 
 def pretrain(*settings, output="out", status=0):
@@ -81,11 +80,7 @@ def test_stopped_resumed_finished_and_overwritten(folder, monkeypatch):
         ("--resume", 0, "finished before, by max_steps = 6: nothing was trained"),
         ("--resume", 0, "To resume it, raise [training] max_steps; to start again"),
         ("--resume", 0, "Planned: max_epochs = 100, max_steps = 6, max_minutes = 60"),
-        (
-            "--training.keep=2",
-            1,
-            "out contains the checkpoints of a run. --resume resumes it",
-        ),
+        ("--training.keep=2", 1, "out contains the checkpoints of a run. --resume resumes it"),
     ):
         assert message in pretrain(how, *steps(6), *limits, status=status)
         assert_same_arrays(arrays(folder / "out"), before)
@@ -115,8 +110,7 @@ def test_last_words_name_the_model_before_and_after(folder):
     shown = pretrain(*new)
     assert "The first 500 steps train only the new softmax" in shown
     assert "The language model of first/model-last is unchanged" in shown
-    last = read_language_model("out/model-last")
-    assert first.bilm.checksum() == last.bilm.checksum()
+    assert first.bilm.checksum() == read_language_model("out/model-last").bilm.checksum()
     assert "unchanged" not in pretrain(*new, "--pretraining.softmax_warmup", "1")
 
 

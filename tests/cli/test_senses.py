@@ -17,11 +17,10 @@ TWO = ("--sentence", "the river bank", "--sentence", "a bank")
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, tiny_weights):
+def run(here, tiny_weights):
     """Runs the command, beside a text and a model; the data of its page."""
-    (tmp_path / "text.txt").write_text(TEXT, "utf8")
-    (tmp_path / "model").symlink_to(tiny_weights.parent)
-    monkeypatch.chdir(tmp_path)
+    (here / "text.txt").write_text(TEXT, "utf8")
+    (here / "model").symlink_to(tiny_weights.parent)
 
     def invoke(*arguments, model="model"):
         Path("senses.html").unlink(missing_ok=True)
@@ -38,12 +37,10 @@ def written(path):
 
 
 def test_words(run):
-    data = run("text.txt", "--word", "bank", "--word", "once", "--word", "never")
-    page = Path("senses.html").read_bytes()
-    assert "senses.html" in data["output"]
-    assert (
-        "“never” does not occur" in data["output"] and "“once” occurs only once" in data["output"]
-    )
+    asked = ("text.txt", "--word", "bank", "--word", "once", "--word", "never")
+    data, page = run(*asked), Path("senses.html").read_bytes()
+    for said in ("senses.html", "“never” does not occur", "“once” occurs only once"):
+        assert said in data["output"]
     assert data["title"] == "Occurrences of bank, once, never"
     assert data["about"] == "model · text.txt"
     (section,) = data["sections"]
@@ -52,7 +49,7 @@ def test_words(run):
     assert bank["before"] == ["the river", "the", "a", "a bank and a"]
     assert (once["total"], once["before"], once["after"]) == (1, [""], [""])
     assert "does not occur" in never["notice"]
-    assert run("text.txt", "--word", "bank", "--word", "once", "--word", "never") == data
+    assert run(*asked) == data
     assert Path("senses.html").read_bytes() == page
     shown_by("senses", "model", "text.txt", "--word", "bank", "--ignore-case", "-o", "in/a.html")
     assert written("in/a.html")["sections"][0]["words"][0]["total"] == 5
@@ -130,11 +127,7 @@ def test_pages_of_other_commands(run, make_nlp):
     for line, row in zip(neighbors["lines"], json.loads(printed)["neighbors"], strict=True):
         assert line["itself"] == row["word"]
         assert line["cosine"] == pytest.approx(row["similarity"], abs=1e-6)
-    files = ("tags.spacy", "tags.spacy")
-    probe, _ = page("probe", "model", *files, "--task", "tag", "--layers", "1")
-    assert [(row["names"][1], row["figure"]) for row in probe["rows"]] == [
-        ("-", "50.00%"),
-        ("-", "100.00%"),
-        ("layer 1", "100.00%"),
-    ]
+    probe, _ = page("probe", "model", *["tags.spacy"] * 2, "--task", "tag", "--layers", "1")
+    found = [(row["names"][1], row["figure"]) for row in probe["rows"]]
+    assert found == [("-", "50.00%"), ("-", "100.00%"), ("layer 1", "100.00%")]
     assert page("mix", "pipeline")[0]["note"] == "No component mixes ELMo layers."

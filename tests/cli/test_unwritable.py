@@ -8,10 +8,8 @@ import pytest
 import spacy
 from thinc.api import Config
 
-from spacy_elmo.weights import safetensors_file
-
 from helpers.commands import shown_by
-from helpers.models import pretraining_config, tiny_bilm
+from helpers.models import pretraining_config, write_safetensors
 
 NOBODY = 65534
 TEXTS = ("--corpus", "text.txt", "--dev", "text.txt", "--budget", "1 GPU, 1 day")
@@ -27,7 +25,7 @@ def folder(monkeypatch):
             path.chmod(mode)
         (folder / "text.txt").write_text("the cat sat on a mat .\n" * 30)
         Config(pretraining_config(*["text.txt"] * 2, max_steps=1)).to_disk(folder / "a.cfg")
-        safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
+        write_safetensors(folder / "x.safetensors")
         monkeypatch.chdir(folder)
         yield folder
 

@@ -6,11 +6,9 @@ from helpers.page_blocks import run_page
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
+def run(here):
     def run(text, **options):
-        page = tmp_path / "page.md"
+        page = here / "page.md"
         page.write_text(text, "utf8")
         return run_page(page, **options)
 
@@ -22,6 +20,7 @@ def block(language, code, comment=""):
 
 
 ONE = block("python", "print('one,', 2)")
+ECHO = block("bash", "echo one    # a comment") + block("text", "one")
 INFO = "python -m spacy elmo info"
 RIGHT = [
     ONE + block("text", "one, 2"),
@@ -31,9 +30,7 @@ RIGHT = [
     block("bash", f"{INFO} \\\n    en_small", "<!-- with: info --json -->"),
     block("bash", 'make demo\npip install ".[parquet]"'),
     block("ini", '[components.elmo]\nprecision = "int8"'),
-    pytest.param(
-        block("bash", "echo one    # a comment") + block("text", "one"), marks=pytest.mark.processes
-    ),
+    pytest.param(ECHO, marks=pytest.mark.processes),
 ]
 
 

@@ -1,10 +1,8 @@
 """What pages and the entry for spaCy's universe say is so: settings, messages, figures."""
 
-import contextlib
-import importlib.util
-import io
 import json
 import re
+import runpy
 
 import pytest
 
@@ -17,13 +15,10 @@ from scripts.figures.results_tables import MARK, fill, tables_of
 
 def test_settings():
     """Run `python docs/_extensions/settings_page.py` if this fails."""
-    source = ROOT / "docs" / "_extensions" / "settings_page.py"
-    spec = importlib.util.spec_from_file_location("settings_page", source)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    page = script.PAGE.read_text("utf8")
-    assert {found[2] for found in script.TABLE.finditer(page)} == script.SOURCES.keys()
-    assert script.fill(page) == page
+    script = runpy.run_path(str(ROOT / "docs" / "_extensions" / "settings_page.py"))
+    page = script["PAGE"].read_text("utf8")
+    assert {found[2] for found in script["TABLE"].finditer(page)} == script["SOURCES"].keys()
+    assert script["fill"](page) == page
     assert "|  |" not in page, "a setting has no description"
 
 
@@ -42,8 +37,7 @@ GAP = re.compile(
 def code():
     """The package's code, with strings that go on in the next line joined."""
     files = sorted((ROOT / "spacy_elmo").rglob("*.py"))
-    text = "\n".join(file.read_text("utf8") for file in files)
-    return re.sub(r'"\s*\n\s*f?"', "", text)
+    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(file.read_text("utf8") for file in files))
 
 
 @pytest.mark.parametrize("message", MESSAGE.findall(MESSAGES))
@@ -72,10 +66,9 @@ def test_figures(page, runs):
     deviation is one of some run's score, wherever it stands."""
     text = page.read_text("utf8")
     assert fill(text, tables_of(runs)) == text
-    names = ("experiment", "data", "task", "variant", "share")
     known = {
         in_percent(summarize(found, score))
-        for found in group(runs, *names).values()
+        for found in group(runs, "experiment", "data", "task", "variant", "share").values()
         for score in found[0].scores
     }
     assert set(FIGURE.findall(text)) <= known
@@ -94,14 +87,12 @@ KEYS = {"id", "title", "slogan", "description", "pip", "code_example", "category
 CATEGORIES = {"pipeline", "standalone", "models", "training", "research", "visualizers"}
 
 
-def test_universe():
+def test_universe(capsys):
     entry = json.loads((ROOT / "docs" / "universe.json").read_text("utf8"))
     assert entry.keys() >= KEYS
     assert set(entry["category"]) <= CATEGORIES
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec("\n".join(entry["code_example"]), {})
-    shapes, similarity = printed.getvalue().splitlines()
+    exec("\n".join(entry["code_example"]), {})
+    shapes, similarity = capsys.readouterr().out.splitlines()
     assert shapes == "(14, 256) (256,)"
     # Two senses, far from equal: equal words without a context would have 1.
     assert re.fullmatch(r"0\.[4-8]\d*", similarity)

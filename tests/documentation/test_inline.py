@@ -4,17 +4,16 @@ import re
 import shlex
 
 import pytest
-from spacy.cli._util import app
 from typer.main import get_command
 
-import spacy_elmo.cli  # noqa: F401  (adds the commands to spaCy's)
+import spacy_elmo.cli
 
 from helpers.page_blocks import PAGES, ROOT
 
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SCRIPT = re.compile(r"python ((?:benchmarks|project|scripts)/\S+\.py)(.*)")
 COMMAND = re.compile(r"python -m spacy elmo ([\w-]+)(.*)")
-COMMANDS = get_command(app).commands["elmo"].commands
+COMMANDS = get_command(spacy_elmo.cli.elmo_cli).commands
 
 
 FILE = re.compile(r"(?:benchmarks|configs|docs|project|spacy_elmo|tests)/[\w./-]+\.\w+")

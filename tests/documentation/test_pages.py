@@ -55,7 +55,7 @@ def test_no_block_is_forgotten(page):
     before = ""
     for block in FENCE.finditer(text):
         language = block[1]
-        assert language in RUN | READ_BY_PEOPLE or language.startswith("{"), block[0]
+        assert language in {*RUN, *READ_BY_PEOPLE} or language.startswith("{"), block[0]
         assert language != "text" or before in ("python", "bash"), block[0]
         before = language
     reason = r'"[^"]{9,}"'

@@ -10,12 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("spacy_elmo", "project/scripts", "benchmarks", "wheels")
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "project" / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-]
+PAGES = [ROOT / name for name in ("README.md", "project/README.md", "CONTRIBUTING.md")]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 MAX_WORDS = 35
 
 # A first line says what a function does or a class is, and is no fragment.

@@ -27,12 +27,7 @@ def shown_by(*arguments: object, status: int = 0) -> str:
 
 def run_python(*arguments: object, cwd: Path | None = None, **environment: str) -> str:
     """RETURNS (str): What a new process of Python prints, after `python ARGUMENTS`."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
+    words, env = [sys.executable, *map(str, arguments)], {**os.environ, **environment}
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -73,9 +73,7 @@ def examples(nlp):
         assert [token.text for token in doc] == words
         annotations = {
             "tags": ["X" if word[0].isupper() else "Y" for word in words],
-            "entities": [
-                (doc[i].idx, doc[i : i + 1].end_char, kind) for i, kind in entities.items()
-            ],
+            "entities": [(doc[i].idx, doc[i : i + 1].end_char, entities[i]) for i in entities],
             "cats": {name: float(label == name) for name in ("NATURE", "MONEY")},
         }
         result.append(Example.from_dict(doc, annotations))

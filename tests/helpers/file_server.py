@@ -52,9 +52,8 @@ class FileServer:
         content = content or b""
         headers: dict[str, Optional[str]] = {"ETag": etag}
         wanted = handler.headers.get("Range")
-        may_range = handler.headers.get("If-Range", etag) == act.get("headers", {}).get(
-            "ETag", etag
-        )
+        given = act.get("headers", {})
+        may_range = handler.headers.get("If-Range", etag) == given.get("ETag", etag)
         if status == 200 and wanted and may_range and not act.get("ignore_range"):
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
             status = 206 if start < len(content) else 416
@@ -62,7 +61,7 @@ class FileServer:
             headers["Content-Range"] = f"bytes {end}/{len(content)}"
         status = act.get("status", status)
         body = content[start:] if status in (200, 206) else b""
-        headers.update({"Content-Length": str(len(body)), **act.get("headers", {})})
+        headers.update({"Content-Length": str(len(body)), **given})
         if "repeat" in act:
             headers.update({"Content-Length": None, "Transfer-Encoding": "chunked"})
         handler.send_response(status)

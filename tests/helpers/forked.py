@@ -45,9 +45,8 @@ def run_forked(*arguments: object, cwd: Path | None = None) -> str:
     if not HAS_FORKS:
         return run_python(*arguments, cwd=cwd)
     with tempfile.TemporaryFile() as errors:
-        process, printed = start(
-            run_program, list(map(str, arguments)), cwd, errors=errors.fileno()
-        )
+        words = list(map(str, arguments))
+        process, printed = start(run_program, words, cwd, errors=errors.fileno())
         with printed:
             found = printed.read().decode()
         process.join()

@@ -32,7 +32,6 @@ from helpers.mutations import Mutation
 MOST_SECONDS = 2.0  # of the processor's time: the machine may have other work
 MOST_MEGABYTES = 200
 HANGS_AFTER = 60.0  # seconds, of the wall clock
-START = "spawn"
 # A model computes under its name: it does not know its file.
 NOT_FINITE = "gives vectors that are not finite"
 WARM_UP = 15  # files first, for what is imported once
@@ -152,7 +151,7 @@ def outcomes(jobs: list[Job], seed: int) -> Iterator[tuple[Job, Mutation, Outcom
 
     YIELDS (Tuple[Job, Mutation, Outcome]): A model, what was done to it, and what became of it.
     """
-    context = multiprocessing.get_context(START)
+    context = multiprocessing.get_context("spawn")
     done = 0
     while done < len(jobs):
         receiving, sending = context.Pipe(duplex=False)
@@ -176,8 +175,7 @@ def outcomes(jobs: list[Job], seed: int) -> Iterator[tuple[Job, Mutation, Outcom
                     break  # the peak of a process may stay
         except EOFError:
             process.join()
-            death = f"the process died ({process.exitcode})"
-            yield jobs[done], mutation, Outcome(death, 0.0, 0.0)
+            yield jobs[done], mutation, Outcome(f"the process died ({process.exitcode})", 0.0, 0.0)
             done += 1
         finally:
             process.terminate()

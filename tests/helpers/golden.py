@@ -24,10 +24,8 @@ def read_bilm_tf(name: str) -> list[list[np.ndarray]]:
     """RETURNS (List[List[numpy.ndarray]]): What TensorFlow gave for each of them, all layers,
     the state carried. *Shape:* `(L + 1, n_tokens, 2P)`"""
     with h5py.File(BILM_TF / name / "layers.hdf5") as file:
-        return [
-            [file[f"{stream}/{batch}"][()] for stream in range(len(file))]
-            for batch in range(len(file["0"]))
-        ]
+        streams, batches = range(len(file)), range(len(file["0"]))
+        return [[file[f"{stream}/{batch}"][()] for stream in streams] for batch in batches]
 
 
 def read_manylangs() -> tuple[list[list[str]], list[np.ndarray]]:

@@ -57,10 +57,3 @@ def softmax(scores, axis=-1):
     """In float64."""
     exponents = np.exp(scores - scores.max(axis=axis, keepdims=True))
     return exponents / exponents.sum(axis=axis, keepdims=True)
-
-
-def check_component(pipe, data, *, scale, **how):
-    """Check the gradients of a component's own loss, of weights that are drawn anew."""
-    randomize(pipe.model, scale)
-    pipe.update(data)
-    check_gradients(pipe.model, lambda: pipe.update(data, losses={})[pipe.name], **how)

@@ -228,8 +228,7 @@ def _pickles() -> list[Growth]:
 def tensors_by_the_hundred_thousand(folder: Path) -> None:
     path, one = folder / "encoder.pkl", torch.ones(1)
     is_zip = zipfile.is_zipfile(path)
-    state = {f"{i}": one for i in range(20_000)}
-    torch.save(state, path, _use_new_zipfile_serialization=is_zip)
+    torch.save({f"{i}": one for i in range(20_000)}, path, _use_new_zipfile_serialization=is_zip)
 
 
 def a_million_members(folder: Path) -> None:

@@ -23,20 +23,16 @@ KINDS = {
 
 def mark(item: pytest.Function) -> None:
     """Give a test the marks of its kinds."""
-    names = names_used(item)
+    fixtures = item._fixtureinfo.name2fixturedefs.values()
+    names = names_used(item.function, *(definitions[-1].func for definitions in fixtures))
     for kind, telling in KINDS.items():
         if names & set(telling.split()):
             item.add_marker(kind)
 
 
-def names_used(item: pytest.Function) -> frozenset[str]:
-    """Collect the names in the code of a test, its fixtures, and what they call in `tests`."""
-    fixtures = item._fixtureinfo.name2fixturedefs.values()
-    return _names_used(item.function, *(definitions[-1].func for definitions in fixtures))
-
-
 @cache  # The cases of a test have the same code.
-def _names_used(*functions: Callable) -> frozenset[str]:
+def names_used(*functions: Callable) -> frozenset[str]:
+    """Collect the names in the code of a test, its fixtures, and what they call in `tests`."""
     waiting = list(functions)
     names: set[str] = set()
     seen = set()
@@ -56,15 +52,10 @@ def _look_at(function: Callable) -> tuple[frozenset[str], list[Callable]]:
     """Return the names in a function of `tests`, and the functions that it may call."""
     function = inspect.unwrap(function)
     code = getattr(function, "__code__", None)
-    if code is None or not _is_ours(code.co_filename):
+    if code is None or not Path(code.co_filename).is_relative_to(TESTS):
         return frozenset(), []
     names = frozenset(names_in(code))
     return names, called(names, function.__globals__)
-
-
-@cache
-def _is_ours(path: str) -> bool:
-    return Path(path).is_relative_to(TESTS)
 
 
 def names_in(code: CodeType) -> Iterator[str]:

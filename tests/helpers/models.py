@@ -13,7 +13,7 @@ import pytest
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.memory import Weights
 from spacy_elmo.frozen.model import FrozenBiLM
-from spacy_elmo.weights import read_weights
+from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
 
@@ -33,16 +33,8 @@ CHANGED: dict[str, Any] = (
     | {"char_embed_dim": 9, "filters": ((2, 5), (4, 3)), "max_characters_per_token": 11}
 )
 # Sizes of a model that reads words only.
-WORDS_ONLY: dict[str, Any] = {
-    "char_embed_dim": 0,
-    "filters": (),
-    "n_highway": 0,
-    "n_characters": 0,
-} | {"n_words": 9, "word_embed_dim": 128}
-TINY_OPTIONS = {
-    "lstm": {**OPTIONS["lstm"], "projection_dim": 6},
-    "char_cnn": {**OPTIONS["char_cnn"], "max_characters_per_token": 20},
-}
+WORDS_ONLY: dict[str, Any] = {"n_words": 9, "word_embed_dim": 128}
+WORDS_ONLY |= {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
 
 # Changes of the options, by what they change.
 MODELS: dict[str, dict[str, Any]] = {
@@ -62,18 +54,12 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 # How bilm-tf names a single direction.
-ONE_DIRECTION = [
-    ("RNN_0/RNN/", "rnn/"),
-    ("/W_0", "/kernel"),
-    ("/B", "/bias"),
-    ("/W_P_0", "/projection/kernel"),
-]
+ONE_DIRECTION = [("RNN_0/RNN/", "rnn/"), ("/W_0", "/kernel"), ("/B", "/bias")]
+ONE_DIRECTION += [("/W_P_0", "/projection/kernel")]
 
 # Every kind of token and of sentence.
 SENTENCES = [
-    ["The", "cat", "sat", "on", "the", "mat", "."],
-    [],
-    ["one"],
+    *(["The", "cat", "sat", "on", "the", "mat", "."], [], ["one"]),
     ["naïve", "日本語", "😀", "👩‍👩‍👧", "ж" * 13],
     ["", "<S>", "w", "</S>", "<UNK>", "unreasonably" * 6, "lone\ud800surrogate"],
 ]
@@ -87,6 +73,9 @@ def tiny_options(**changes: Any) -> dict[str, Any]:
         assert key in options[section]
         options[section][key] = value
     return options
+
+
+TINY_OPTIONS = tiny_options(projection_dim=6, max_characters_per_token=20)
 
 
 def renamed(data: dict[str, np.ndarray], names: list[tuple[str, str]]) -> dict[str, np.ndarray]:
@@ -108,23 +97,22 @@ def write_tiny(folder: Path, seed: int = 0, **changes: Any) -> Path:
     return reference.write_random(folder, tiny_options(**changes), seed)
 
 
-def make_bilm(options: dict[str, Any], datasets: dict[str, np.ndarray]) -> FrozenBiLM:
-    """The package's model with these weights."""
-    with tempfile.TemporaryDirectory() as folder:
-        return read_weights(reference.write_hdf5(Path(folder), options, datasets))
-
-
 def tiny_bilm(seed: int = 0, **changes: Any) -> FrozenBiLM:
     """A model with random weights. It is written and read once; each call returns a copy."""
     key = (seed, repr(changes))
     if key not in _pickled:
-        options = tiny_options(**changes)
-        bilm = make_bilm(options, reference.random_datasets(options, seed))
-        _pickled[key] = pickle.dumps(bilm)
+        with tempfile.TemporaryDirectory() as folder:
+            _pickled[key] = pickle.dumps(read_weights(write_tiny(Path(folder), seed, **changes)))
     return pickle.loads(_pickled[key])
 
 
 _pickled: dict[tuple[int, str], bytes] = {}
+
+
+def write_safetensors(path: Path, provenance: dict[str, Any] | None = None) -> Path:
+    """RETURNS (Path): The file, of `tiny_bilm()`."""
+    safetensors_file.write(tiny_bilm().replace(provenance=provenance or {}), path)
+    return path
 
 
 def tiny_module(seed: int = 0, **changes: Any) -> BiLM:
@@ -147,20 +135,12 @@ def scaled(
     return FrozenBiLM(bilm.config, bilm.vocabularies, weights, provenance=bilm.provenance)
 
 
-def state_arrays(state: reference.State) -> tuple[np.ndarray, np.ndarray]:
-    """The reference's state in the package's shapes: hidden and cell, (2, L, n, width)."""
-    both = [
-        np.array([[[layer[k] for layer in direction] for direction in row] for row in state])
-        for k in (1, 0)
-    ]
-    hidden, cell = (array.transpose(1, 2, 0, 3) for array in both)
-    return hidden, cell
-
-
 def check_state(state: Any, expected: reference.State, atol: float = 1e-5) -> None:
-    hidden, cell = state_arrays(expected)
-    np.testing.assert_allclose(np.asarray(state.hidden), hidden, rtol=0, atol=atol)
-    np.testing.assert_allclose(np.asarray(state.cell), cell, rtol=0, atol=atol)
+    """With the reference's state brought into the package's shape, (2, L, n, width)."""
+    for k, got in enumerate((state.cell, state.hidden)):
+        wanted = [[[layer[k] for layer in direction] for direction in row] for row in expected]
+        wanted = np.transpose(wanted, (1, 2, 0, 3))
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=0, atol=atol)
 
 
 def check_layers(got: list[Any], expected: list[np.ndarray], atol: float = 1e-5) -> None:

@@ -149,8 +149,7 @@ PICKLED = {
 
 def _changed_pickle(data: bytes, rng: Random) -> tuple[bytes, str]:
     old, new = rng.choice([(old, new) for old, others in PICKLED.items() for new in others])
-    places = data.count(old)
-    if not places:
+    if not data.count(old):
         return data, "nothing"
     return data.replace(old, new, rng.choice([1, -1])), f"{old!r} became {new!r}"
 

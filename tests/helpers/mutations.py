@@ -32,8 +32,9 @@ def flip(data: bytearray, rng: Random) -> Mutation:
     n = rng.choice([1, 1, 2, 4, 16, 64])
     for _ in range(n):
         place = min(max(0, rng.randrange(start, max(start + 1, end))), len(data) - 1)
-        others = [0, 255, rng.randrange(256), data[place] ^ (1 << rng.randrange(8))]
-        data[place] = rng.choice(others)
+        data[place] = rng.choice(
+            [0, 255, rng.randrange(256), data[place] ^ (1 << rng.randrange(8))]
+        )
     return Mutation(f"{n} bytes flipped", False)
 
 
@@ -64,8 +65,7 @@ def shuffle_blocks(data: bytearray, rng: Random) -> Mutation:
 def change_bytes(path: Path, rng: Random) -> Mutation:
     data = bytearray(path.read_bytes())
     before = bytes(data)
-    change = rng.choice([flip, flip, flip, truncate, blow_up, shuffle_blocks])
-    what = change(data, rng)
+    what = rng.choice([flip, flip, flip, truncate, blow_up, shuffle_blocks])(data, rng)
     path.write_bytes(data)
     is_text = path.suffix in (".json", ".txt", ".dic")  # of which the last line end may go
     must = what.must_raise and not is_text and bytes(data) != before

@@ -29,6 +29,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Optional
@@ -54,7 +55,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMPLETE_CONFIG = ROOT / "configs" / "training" / "ner_elmo_alone.cfg"
 READ_BY_PEOPLE = {"", "bibtex", "dockerfile"}
-RUN = {"python", "bash", "ini", "text"}
 WITH_PLACE = {"--find-links", "--index-url"}  # options of pip, before a folder or an address
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 OUTPUT = "printed output"  # key of the namespace; None where nothing ran
@@ -94,8 +94,7 @@ def run_bash(example: Example) -> Optional[str]:
     options = example.namespace[OPTIONS]
     example.namespace[OPTIONS] = {}
     lines = re.sub(r"\\\n\s*", "", example.parsed).splitlines()
-    commands = [(line, shlex.split(line, comments=True)) for line in lines]
-    commands = [(line, command) for line, command in commands if command]
+    commands = [(line, words) for line in lines if (words := shlex.split(line, comments=True))]
     expected = options.pop("status", 0)
     printed = []
     for line, command in commands:
@@ -123,9 +122,8 @@ def _run(command: list[str], line: str, options: dict[str, Any]) -> tuple[int, s
             raise result.exception
         return result.exit_code, click.unstyle(result.output)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", line], env={**os.environ, "PATH": path}, capture_output=True, text=True
-    )
+    env = {**os.environ, "PATH": path}
+    done = subprocess.run(["bash", "-c", line], env=env, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -134,8 +132,7 @@ def _look_up_target(command: list[str]) -> tuple[int, str]:
     makefile = (ROOT / "Makefile").read_text("utf8")
     for word in command[1:]:
         name, _, value = word.partition("=")
-        pattern = rf"\$\({name}\)" if value else rf"^{name}:"
-        if not re.search(pattern, makefile, re.MULTILINE):
+        if not re.search(rf"\$\({name}\)" if value else rf"^{name}:", makefile, re.MULTILINE):
             return 2, f"Makefile knows no {name}"
     return 0, ""
 
@@ -182,13 +179,9 @@ def build_config(example: Example) -> None:
 def _with_parents(text: str) -> str:
     """Add the sections around those of an excerpt, which it may leave out."""
     names = re.findall(r"^\[(.+)\]$", text, re.MULTILINE)
-    parents = {
-        ".".join(words[:n])
-        for words in (name.split(".") for name in names)
-        for n in range(1, len(words))
-    }
-    missing = sorted(parents - set(names), key=len)
-    return "".join(f"[{name}]\n" for name in missing) + text
+    parts = [name.split(".") for name in names]
+    parents = {".".join(words[:n]) for words in parts for n in range(1, len(words))}
+    return "".join(f"[{name}]\n" for name in sorted(parents - set(names), key=len)) + text
 
 
 def _sections(block: Any, *names: str) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
@@ -209,32 +202,22 @@ def check_output(example: Example) -> Optional[str]:
     return f"shown:\n{example.parsed}\nprinted:\n{printed}"
 
 
-class OptionsParser:
-    """Comments that change how the next block runs."""
-
-    def __call__(self, document: Document) -> list[Region]:
-        regions = []
-        for name in ("with", "status"):
-            for region in DirectiveInHTMLCommentLexer(name)(document):
-                region.parsed = (name, region.lexemes["arguments"])
-                region.evaluator = self.evaluate
-                regions.append(region)
-        return regions
-
-    def evaluate(self, example: Example) -> None:
-        name, words = example.parsed
-        command, *more = shlex.split(words)
-        entry = {"status": int(command)} if name == "status" else {command: more}
-        example.namespace[OPTIONS].update(entry)
+def find_options(document: Document) -> Iterator[Region]:
+    """Yield the comments that change how the next block runs."""
+    for name in ("with", "status"):
+        for region in DirectiveInHTMLCommentLexer(name)(document):
+            region.parsed = (name, region.lexemes["arguments"])
+            region.evaluator = note_options
+            yield region
 
 
-sybil = Sybil(
-    parsers=[
-        CodeBlockParser("python", run_python),
-        CodeBlockParser("bash", run_bash),
-        CodeBlockParser("ini", build_config),
-        CodeBlockParser("text", check_output),
-        SkipParser(),
-        OptionsParser(),
-    ]
-)
+def note_options(example: Example) -> None:
+    """Keep what a comment says for the next block."""
+    name, words = example.parsed
+    command, *more = shlex.split(words)
+    entry = {"status": int(command)} if name == "status" else {command: more}
+    example.namespace[OPTIONS].update(entry)
+
+
+RUN = {"python": run_python, "bash": run_bash, "ini": build_config, "text": check_output}
+sybil = Sybil([*(CodeBlockParser(*block) for block in RUN.items()), SkipParser(), find_options])

@@ -14,7 +14,6 @@ WHO = ("Maria", "The bank", "My friend", "A dog", "The old river")
 DOES = ("lends", "likes", "sees", "has")
 WHAT = ("money", "the bank in Rome", "the river bank", "an account")
 SENTENCES = [f"{who} {does} {what}." for who, does, what in product(WHO, DOES, WHAT)]
-COPIED = ("benchmarks", "configs", "constraints.txt", "Makefile")
 
 
 def make_workplace(folder: Path) -> None:
@@ -22,7 +21,7 @@ def make_workplace(folder: Path) -> None:
 
     folder (Path): An empty folder.
     """
-    for name in COPIED:
+    for name in ("benchmarks", "configs", "constraints.txt", "Makefile"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
     (folder / "my_text").mkdir()
@@ -48,22 +47,15 @@ def pretrain(folder: Path) -> None:
 
 def _write_docs(texts: list[str], path: Path) -> None:
     """Docs with entities, tags, categories and senses, after simple rules."""
-    nlp = spacy.blank("en")
     docs = DocBin(store_user_data=True)
-    for doc in nlp.pipe(texts):
+    for doc in spacy.blank("en").pipe(texts):
         labels = {"Maria": "PERSON", "Rome": "GPE"}
-        doc.ents = [
-            Span(doc, token.i, token.i + 1, label=labels[token.text])
-            for token in doc
-            if token.text in labels
-        ]
+        doc.ents = [Span(doc, t.i, t.i + 1, labels[t.text]) for t in doc if t.text in labels]
         for token in doc:
             token.tag_ = "NN" if token.i in (0, len(doc) - 2) else "VB"
             token.is_sent_start = token.i == 0
         doc.cats = {"RIVER": float("river" in doc.text), "OTHER": float("river" not in doc.text)}
         sense = "shore" if "river" in doc.text else "house"
-        doc.spans["senses"] = [
-            Span(doc, token.i, token.i + 1, label=sense) for token in doc if token.text == "bank"
-        ]
+        doc.spans["senses"] = [Span(doc, t.i, t.i + 1, sense) for t in doc if t.text == "bank"]
         docs.add(doc)
     docs.to_disk(path)

@@ -19,6 +19,7 @@ Options = dict[str, Any]
 Datasets = dict[str, NDArray[np.float32]]
 Cell = tuple[Array, Array]  # (clipped memory cell, clipped hidden vector)
 State = list[list[list[Cell]]]  # state[row][direction][layer]
+Words = list[str] | None
 
 BOS, EOS, BOW, EOW, PAD = 256, 257, 258, 259, 260
 MARKS = {"<S>": BOS, "</S>": EOS}
@@ -76,15 +77,12 @@ def random_datasets(options: Options, seed: int = 0, n_words: int = 0) -> Datase
     return data
 
 
-def write_hdf5(
-    folder: Path, options: Options, datasets: Datasets, words: list[str] | None = None
-) -> Path:
+def write_hdf5(folder: Path, options: Options, datasets: Datasets, words: Words = None) -> Path:
     """Write ``options.json`` and ``weights.hdf5`` as bilm-tf does, and words as its
     ``vocab.txt``; return the path of the weights."""
     folder.mkdir(parents=True, exist_ok=True)
     if words is not None:
-        text = "".join(f"{word}\n" for word in words)
-        (folder / "vocab.txt").write_text(text, encoding="utf8")
+        (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf8")
     (folder / "options.json").write_text(json.dumps(options), encoding="utf8")
     path = folder / "weights.hdf5"
     with h5py.File(path, "w") as file:
@@ -93,12 +91,9 @@ def write_hdf5(
     return path
 
 
-def write_random(
-    folder: Path, options: Options, seed: int = 0, words: list[str] | None = None
-) -> Path:
+def write_random(folder: Path, options: Options, seed: int = 0, words: Words = None) -> Path:
     """Write random weights, of a model of words if there are words; return their path."""
-    datasets = random_datasets(options, seed, len(words or ()))
-    return write_hdf5(folder, options, datasets, words)
+    return write_hdf5(folder, options, random_datasets(options, seed, len(words or ())), words)
 
 
 def read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
@@ -144,16 +139,13 @@ def _clip(x: Array, limit: float | None) -> Array:
     return x if limit is None else np.clip(x, -limit, limit)
 
 
-def token_vector(
-    options: Options, datasets: Datasets, token: str, words: list[str] | None = None
-) -> Array:
+def token_vector(options: Options, datasets: Datasets, token: str, words: Words = None) -> Array:
     """Characters, filters over all positions (PAD too), max, activation, highways, projection.
 
     With `words`, those have the row of `embedding`; without characters, others that of `<UNK>`.
     """
     if words is not None and (token in words or "char_cnn" not in options):
-        row = words.index(token if token in words else "<UNK>")
-        return _exact(datasets["embedding"][row])
+        return _exact(datasets["embedding"][words.index(token if token in words else "<UNK>")])
     cnn = options["char_cnn"]
     data = {k: _exact(v) for k, v in datasets.items() if k.startswith(("char", "CNN"))}
     activation = {"relu": _relu, "tanh": np.tanh}[cnn["activation"]]
@@ -188,15 +180,14 @@ def highway(x: Array, gate: Array, branch: Array) -> Array:
     return gate * _relu(branch) + (1.0 - gate) * x
 
 
-def run_lstm(
-    weight: Array,
-    bias: Array,
-    projection: Array | None,
-    clips: tuple[float | None, float | None],
-    inputs: list[Array],
-    cell: Cell,
-) -> tuple[list[Array], Cell]:
-    """An LSTM in reading order: gates i, j, f, o, clips of cell and projection at every step."""
+def run_lstm(weight, bias, projection, clips, inputs, cell) -> tuple[list[Array], Cell]:
+    """An LSTM in reading order: gates i, j, f, o, clips of cell and projection at every step.
+
+    projection, clips: An array or None; two limits, each of which may be None.
+    inputs (List[Array]): A vector each step.
+    cell (Cell): From which it starts.
+    RETURNS (Tuple[List[Array], Cell]): A vector each step, and the cell after the last.
+    """
     outputs = []
     c, h = cell
     for x in inputs:
@@ -209,41 +200,57 @@ def run_lstm(
     return outputs, (c, h)
 
 
-def _run_layer(
-    options: Options, datasets: Datasets, name: str, inputs: list[Array], cell: Cell
-) -> tuple[list[Array], Cell]:
-    """One layer, with a forget bias of 1."""
+def _zero_cells(options: Options) -> list[Cell]:
     lstm = options["lstm"]
-    weight, bias = _exact(datasets[f"{name}/W_0"]), np.copy(_exact(datasets[f"{name}/B"]))
-    bias[2 * lstm["dim"] : 3 * lstm["dim"]] += 1.0
-    has_projection = lstm["projection_dim"] < lstm["dim"]
-    projection = _exact(datasets[f"{name}/W_P_0"]) if has_projection else None
-    clips = lstm.get("cell_clip"), lstm.get("proj_clip")
-    return run_lstm(weight, bias, projection, clips, inputs, cell)
+    return [(np.zeros(lstm["dim"]), np.zeros(lstm["projection_dim"]))] * _n_layers(options)
 
 
-def layers(
-    options: Options,
-    datasets: Datasets,
-    sentences: list[list[str]],
-    state: State | None = None,
-    words: list[str] | None = None,
-    gates: list[list[tuple[Array, Array]]] | None = None,
-    keep_marks: bool = False,
-) -> tuple[list[Array], State]:
+def _run_stack(options, datasets, direction, x, cells, gates=None):
+    """All layers of a direction, with a forget bias of 1.
+
+    x (List[Array]): The token vectors, in reading order.
+    cells (List[Cell]): Of each layer.
+    RETURNS (Tuple[List[List[Array]], List[Cell]]): The token vectors and the outputs of each layer,
+        in reading order, and the cells to carry on.
+    """
+    lstm, stack, after = options["lstm"], [x], []
+    for layer, cell in enumerate(cells):
+        name = _cell_name(direction, layer)
+        weight, bias = _exact(datasets[f"{name}/W_0"]), np.copy(_exact(datasets[f"{name}/B"]))
+        bias[2 * lstm["dim"] : 3 * lstm["dim"]] += 1.0
+        has_projection = lstm["projection_dim"] < lstm["dim"]
+        projection = _exact(datasets[f"{name}/W_P_0"]) if has_projection else None
+        clips = lstm.get("cell_clip"), lstm.get("proj_clip")
+        out, cell = run_lstm(weight, bias, projection, clips, x, cell)
+        if gates and layer >= 1:
+            weight, bias = gates[direction][layer - 1]
+            r = [1 / (1 + np.exp(-(weight @ vector + bias))) for vector in x]
+            out = [r[t] * out[t] + (1 - r[t]) * x[t] for t in range(len(x))]
+        elif lstm.get("use_skip_connections", False) and layer >= 1:
+            out = [a + b for a, b in zip(out, x)]
+        x = out
+        stack.append(out)
+        after.append(cell)
+    return stack, after
+
+
+def layers(options, datasets, sentences, state=None, words=None, gates=None, keep_marks=False):
     """(L + 1, n_tokens, 2P) a sentence, each run alone, and the state to carry to the next call.
     With `gates`, W and b by direction and layer, highways are in place of skip connections.
 
     The marks are fed and, unless they are to be kept, dropped. Layer 0 is the token vector
     twice. The skip connection is added from layer 1 (counted from 0) on, after clipping, and is
     no part of the state.
+
+    sentences (List[List[str]]): The tokens of each.
+    state (Optional[State]): A row a sentence; zeros if it is None.
+    words (Words): As of `token_vector`.
+    gates (Optional[List[List[Tuple[Array, Array]]]]): Of the layers from 1 on.
+    RETURNS (Tuple[List[Array], State]): The layers and the state.
     """
-    lstm = options["lstm"]
-    skip, n_layers = lstm.get("use_skip_connections", False), _n_layers(options)
     directions = range(_n_directions(options))
     if state is None:
-        zero = (np.zeros(lstm["dim"]), np.zeros(lstm["projection_dim"]))
-        state = [[[zero] * n_layers for _ in directions] for _ in sentences]
+        state = [[_zero_cells(options) for _ in directions] for _ in sentences]
     assert len(state) == len(sentences), "the state needs one row a sentence"
     results: list[Array] = []
     new_state: State = []
@@ -253,21 +260,9 @@ def layers(
         halves: list[list[list[Array]]] = []  # halves[direction][layer][position], text order
         new_row: list[list[Cell]] = []
         for direction in directions:
-            x = vectors[::-1] if direction == 1 else vectors
-            stack, cells = [vectors], []
-            for layer in range(n_layers):
-                name = _cell_name(direction, layer)
-                out, cell = _run_layer(options, datasets, name, x, state[number][direction][layer])
-                if gates and layer >= 1:
-                    weight, bias = gates[direction][layer - 1]
-                    r = [1 / (1 + np.exp(-(weight @ vector + bias))) for vector in x]
-                    out = [r[t] * out[t] + (1 - r[t]) * x[t] for t in range(len(x))]
-                elif skip and layer >= 1:
-                    out = [out[t] + x[t] for t in range(len(x))]
-                x = out
-                stack.append(out[::-1] if direction == 1 else out)
-                cells.append(cell)
-            halves.append(stack)
+            step, before = -1 if direction else 1, state[number][direction]
+            stack, cells = _run_stack(options, datasets, direction, vectors[::step], before, gates)
+            halves.append([layer[::step] for layer in stack])
             new_row.append(cells)
         whole = np.concatenate([np.array(h) for h in halves], axis=-1)
         results.append(whole if keep_marks else whole[:, 1:-1])
@@ -283,24 +278,16 @@ def random_softmax(options: Options, n_words: int, seed: int = 0) -> Datasets:
     return {"softmax/W": weight.astype(np.float32), "softmax/b": bias.astype(np.float32)}
 
 
-def log_probabilities(
-    options: Options,
-    datasets: Datasets,
-    read: list[str],
-    direction: int,
-    cells: list[Cell] | None = None,
-    words: list[str] | None = None,
-) -> tuple[Array, list[Cell]]:
+def log_probabilities(options, datasets, read, direction, cells=None, words=None):
     """What a stack predicts after each of the tokens that it reads, in that order, by the full
-    softmax, *Shape:* (n_tokens, V); and the cells to carry on. Nothing is added to what is read."""
-    lstm = options["lstm"]
-    if cells is None:
-        cells = [(np.zeros(lstm["dim"]), np.zeros(lstm["projection_dim"]))] * _n_layers(options)
-    x, after = [token_vector(options, datasets, token, words) for token in read], []
-    for layer, cell in enumerate(cells):
-        out, cell = _run_layer(options, datasets, _cell_name(direction, layer), x, cell)
-        skip = lstm.get("use_skip_connections", False) and layer >= 1
-        x = [a + b for a, b in zip(out, x)] if skip else out
-        after.append(cell)
-    logits = np.array(x) @ datasets["softmax/W"].astype(np.float64).T + datasets["softmax/b"]
+    softmax, *Shape:* (n_tokens, V); and the cells to carry on. Nothing is added to what is read.
+
+    read (List[str]): The tokens, in the direction's order.
+    cells (Optional[List[Cell]]): From which it starts; zeros if they are None.
+    RETURNS (Tuple[Array, List[Cell]]): The log-probabilities, and the cells.
+    """
+    vectors = [token_vector(options, datasets, token, words) for token in read]
+    cells = _zero_cells(options) if cells is None else cells
+    stack, after = _run_stack(options, datasets, direction, vectors, cells)
+    logits = np.array(stack[-1]) @ datasets["softmax/W"].astype("float64").T + datasets["softmax/b"]
     return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)), after

@@ -24,14 +24,8 @@ WORDS = ["<oov>", "<bos>", "<eos>", "<pad>", "The", "the", "cat", ".", "t" * 10,
 def sizes_of(**changes: Any) -> Sizes:
     """The content of an architecture file, with keys of either section replaced."""
     encoder = {"dim": 20, "projection_dim": 6, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
-    tokens = {
-        "activation": "relu",
-        "filters": [[1, 4], [2, 6], [3, 5]],
-        "n_highway": 2,
-        "word_dim": 5,
-        "char_dim": 4,
-        "max_characters_per_token": 12,
-    }
+    tokens = {"activation": "relu", "filters": [[1, 4], [2, 6], [3, 5]], "n_highway": 2}
+    tokens |= {"word_dim": 5, "char_dim": 4, "max_characters_per_token": 12}
     for key, value in changes.items():
         section = encoder if key in encoder else tokens
         assert key in section
@@ -140,30 +134,26 @@ def token_vector(sizes: Sizes, embedder: Tensors, token: str) -> Array:
 def _run_layer(sizes: Sizes, stacks: Tensors, name: str, inputs: list[Array]) -> list[Array]:
     """One LSTM layer from a zero state: gates i, f, j, o; a clip of 0 is none."""
     encoder = sizes["encoder"]
-    part = {
-        key.removeprefix(f"{name}."): values.astype(np.float64)
-        for key, values in stacks.items()
-        if key.startswith(f"{name}.")
-    }
-    weight = np.hstack([part["input_linearity.weight"], part["state_linearity.weight"]]).T
+    parts = ("input_linearity.weight", "state_linearity.weight", "state_linearity.bias")
+    from_input, from_state, bias = (stacks[f"{name}.{part}"].astype("float64") for part in parts)
     order = [0, 2, 1, 3]
+    weight = np.hstack([from_input, from_state]).T
     weight = np.hstack([np.split(weight, 4, axis=1)[i] for i in order])
-    bias = np.hstack([np.split(part["state_linearity.bias"], 4)[i] for i in order])
-    projection = part.get("state_projection.weight")
-    projection = None if projection is None else projection.T
+    bias = np.hstack([np.split(bias, 4)[i] for i in order])
+    projection = stacks.get(f"{name}.state_projection.weight")
+    projection = None if projection is None else projection.T.astype("float64")
     clips = encoder["cell_clip"] or None, encoder["proj_clip"] or None
     zero = np.zeros(encoder["dim"]), np.zeros(encoder["projection_dim"])
     return run_lstm(weight, bias, projection, clips, inputs, zero)[0]
 
 
-def layers(
-    sizes: Sizes,
-    tensors: tuple[Tensors, Tensors],
-    sentences: list[list[str]],
-    keep_marks: bool = False,
-) -> list[Array]:
+def layers(sizes, tensors, sentences, keep_marks=False) -> list[Array]:
     """(L + 1, n_tokens, 2P) a sentence, each from a zero state, marks fed and dropped. The
-    skip connection is there from layer 1 (counted from 0) on."""
+    skip connection is there from layer 1 (counted from 0) on.
+
+    tensors (Tuple[Tensors, Tensors]): Of token embedder and encoder.
+    sentences (List[List[str]]): The tokens of each.
+    """
     embedder, stacks = tensors
     results = []
     for sentence in sentences:

@@ -17,11 +17,8 @@ from helpers.models import pretraining_config
 
 # Of several processes, which import these helpers.
 _PATHS = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
-ENVIRONMENT = {
-    **os.environ,
-    "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": os.pathsep.join(filter(None, _PATHS)),
-}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+ENVIRONMENT["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
 
 # Dropped inputs, zeroed states: what is drawn in a run must be drawn again.
 RANDOM = {"dropout": 0.2, "state_reset": 0.3, "eval_frequency": 3}

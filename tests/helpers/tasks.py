@@ -3,7 +3,7 @@ heart, and what it finds in a Doc."""
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -53,9 +53,9 @@ class Task:
     texts: list
     examples: Callable[..., list[Example]]
     found: Callable[[Doc], Any]
-    scores: tuple[str, ...]
-    learn_rate: float
-    steps: int
+    scores: tuple[str, ...] = ()
+    learn_rate: float = 0.01
+    steps: int = 60
     is_right: Callable[[Any, Any], bool] = operator.eq
     is_close: Callable[[Any, Any], bool] = operator.eq
 
@@ -97,10 +97,10 @@ class Task:
 def make_examples(nlp: Language, texts: list, annotate: Callable[..., Doc]) -> list[Example]:
     """RETURNS (List[Example]): Of texts whose tokens stand between blanks; `annotate` makes the
     reference, from the vocab, the words and what else there is of a text."""
-    return [
-        Example(nlp.make_doc(text), annotate(nlp.vocab, text.split(), *more))
-        for text, *more in texts
+    pairs = [
+        (nlp.make_doc(text), annotate(nlp.vocab, text.split(), *more)) for text, *more in texts
     ]
+    return [Example(*pair) for pair in pairs]
 
 
 # Entities
@@ -137,17 +137,8 @@ def spans_of(doc, spans_key=None):
     return [(span.start, span.end, span.label_) for span in group]
 
 
-CRF = Task(
-    factory="elmo_crf",
-    tok2vec=without_elmo(RNN),
-    config=crf,
-    texts=ENTITIES,
-    examples=entity_examples,
-    found=spans_of,
-    scores=("ents_f",),
-    learn_rate=0.02,
-    steps=100,
-)
+CRF = Task("elmo_crf", without_elmo(RNN), crf, ENTITIES, entity_examples, spans_of)
+CRF = replace(CRF, scores=("ents_f",), learn_rate=0.02, steps=100)
 
 # Roles
 
@@ -179,17 +170,8 @@ def role_examples(nlp, texts=ROLES):
     return make_examples(nlp, texts, make_roles)
 
 
-SRL = Task(
-    factory="elmo_srl",
-    tok2vec=without_elmo(LSTM),
-    config=srl,
-    texts=ROLES,
-    examples=role_examples,
-    found=read_frames,
-    scores=("srl_f", "srl_predicates_f"),
-    learn_rate=0.02,
-    steps=150,
-)
+SRL = Task("elmo_srl", without_elmo(LSTM), srl, ROLES, role_examples, read_frames)
+SRL = replace(SRL, scores=("srl_f", "srl_predicates_f"), learn_rate=0.02, steps=150)
 
 # Coreference
 
@@ -227,15 +209,9 @@ def cluster_examples(nlp, texts=CLUSTERS):
 
 
 COREF = Task(
-    factory="elmo_coref",
-    tok2vec=without_elmo(LSTM),
-    config=coref,
-    texts=CLUSTERS,
-    examples=cluster_examples,
+    *("elmo_coref", without_elmo(LSTM), coref, CLUSTERS, cluster_examples),
     found=lambda doc: sorted(read_clusters(doc) or []),
     scores=("coref_f", "coref_lea_f", "coref_mentions_f"),
-    learn_rate=0.01,
-    steps=60,
 )
 
 # Questions
@@ -266,14 +242,9 @@ def question_examples(nlp, texts=QUESTIONS):
 
 
 QA = Task(
-    factory="elmo_qa",
-    tok2vec=without_elmo(CNN),
-    config=qa,
-    texts=QUESTIONS,
-    examples=question_examples,
+    *("elmo_qa", without_elmo(CNN), qa, QUESTIONS, question_examples),
     found=lambda doc: [str(span) for span in doc.spans.get("answer", ())],
     scores=("qa_f1", "qa_exact"),
-    learn_rate=0.01,
     steps=160,
     is_right=lambda found, gold: len(found) == 1 and found[0] in gold,
 )
@@ -310,15 +281,9 @@ def best(cats):
 
 
 TEXTPAIR = Task(
-    factory="elmo_textpair",
-    tok2vec=without_elmo(CNN),
-    config=textpair,
-    texts=PAIRS,
-    examples=pair_examples,
+    *("elmo_textpair", without_elmo(CNN), textpair, PAIRS, pair_examples),
     found=lambda doc: doc.cats,
     scores=("cats_acc", "cats_macro_f"),
-    learn_rate=0.01,
-    steps=60,
     is_right=lambda found, gold: best(found) == best(gold),
     is_close=lambda found, expected: found == pytest.approx(expected, abs=1e-5),
 )

@@ -17,13 +17,12 @@ CONTRACTIONS = {
 def leave_out_special_cases() -> None:
     """Pipelines that are made from now on have few special cases."""
     for language in (English, German):
-        defaults = language.Defaults
-        defaults.tokenizer_exceptions = {
-            text: tokens
-            for text, tokens in defaults.tokenizer_exceptions.items()
-            if text in CONTRACTIONS or text.isspace() or _is_abbreviation(text)
+        known = language.Defaults.tokenizer_exceptions
+        language.Defaults.tokenizer_exceptions = {
+            text: known[text] for text in filter(_stays, known)
         }
 
 
-def _is_abbreviation(text: str) -> bool:
-    return text.endswith(".") and text.replace(".", "").isalpha()
+def _stays(text: str) -> bool:
+    is_abbreviation = text.endswith(".") and text.replace(".", "").isalpha()
+    return is_abbreviation or text in CONTRACTIONS or text.isspace()

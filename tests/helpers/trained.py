@@ -8,16 +8,13 @@ from thinc.api import Optimizer
 
 from helpers.components import examples, listener, ner, tagger, textcat
 
-SPANCAT = {
-    "@architectures": "spacy.SpanCategorizer.v1",
-    "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8},
-    "scorer": {"@layers": "spacy.LinearLogistic.v1"},
-}
+SPANCAT = {"@architectures": "spacy.SpanCategorizer.v1"}
+SPANCAT |= {"reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 8}}
+SPANCAT |= {"scorer": {"@layers": "spacy.LinearLogistic.v1"}}
 
 
 def parser(tok2vec: dict[str, Any]) -> dict[str, Any]:
-    model = {**ner(tok2vec)["model"], "state_type": "parser"}
-    return {"model": model, "min_action_freq": 1}
+    return {"model": {**ner(tok2vec)["model"], "state_type": "parser"}, "min_action_freq": 1}
 
 
 def bcn(tok2vec: dict[str, Any]) -> dict[str, Any]:

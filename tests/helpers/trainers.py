@@ -24,10 +24,11 @@ def make(seed=0, **training):
 
 def run(trainer, **settings):
     evaluations = []
-    trainer.run(
-        on_evaluation=lambda t, figures, best: evaluations.append((t.progress.step, best)),
-        **settings,
-    )
+
+    def note(trainer, figures, best):
+        evaluations.append((trainer.progress.step, best))
+
+    trainer.run(on_evaluation=note, **settings)
     return evaluations
 
 

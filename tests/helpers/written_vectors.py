@@ -8,14 +8,8 @@ import pyarrow.parquet
 import spacy
 from spacy.tokens import DocBin
 
-SENTENCES = [
-    ["The", "cat", "sat", "."],
-    [],
-    ["a/b", "naïve", "日本", "😀", '"quoted"\\'],
-    ["one"],
-    ["The", "cat", "sat", "."],
-    ["The", "end"],
-]
+SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "naïve", "日本", "😀", '"quoted"\\']]
+SENTENCES += [["one"], ["The", "cat", "sat", "."], ["The", "end"]]
 TEXT = "She sat on the bank . The bank lends money ."
 CONLLU = """\
 # sent_id = 1
@@ -88,7 +82,6 @@ def _spacy(path):
 
 def index_of(format, path):
     """`sentence_to_index`, as readers of AllenNLP's files get at it."""
-    opened = h5py.File(path) if format == "hdf5" else np.load(path)
-    with opened as file:
+    with h5py.File(path) if format == "hdf5" else np.load(path) as file:
         assert file["sentence_to_index"].shape == (1,)
         return json.loads(file["sentence_to_index"][0])
