@@ -11,6 +11,7 @@ def test_windows(batch_sizes, max_items):
     items = [list(range(sum(batch_sizes)))[i] for _, i in found]
     assert [i for window in steps for i in window] == list(range(len(batch_sizes)))
     assert [i for window in items for i in window] == list(range(sum(batch_sizes)))
+    assert all(steps)  # no window is empty
     for number, (of_window, packed) in enumerate(zip(steps, items)):
         assert len(packed) == sum(batch_sizes[step] for step in of_window)
         assert len(packed) <= max_items or len(of_window) == 1

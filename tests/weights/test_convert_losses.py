@@ -215,12 +215,7 @@ def write_model(folder, words, kind):
 @pytest.mark.parametrize("kind", ["read", "predicted", "both"])
 def test_words_that_no_line_holds(tmp_path, kind):
     source, target = write_model(tmp_path / "a", MIXED, kind), tmp_path / "out" / "weights.hdf5"
-    named = (
-        "vocab.txt cannot store",
-        *map(repr, MIXED[4:9]),
-        ", 2 others",
-        "NAME.safetensors or a",
-    )
+    named = "vocab.txt cannot store", *map(repr, MIXED[4:9]), ", 2 others", "NAME.safetensors or"
     message = check_refused(lambda: convert(source, target, allow_loss=True), *named)
     assert ("keep_softmax=False" in message) == (kind == "predicted")
     assert not target.parent.exists()
