@@ -17,9 +17,8 @@ from spacy_elmo.frozen import encoder, recurrence
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
 from spacy_elmo.frozen.packing import windows
-from spacy_elmo.weights import read_weights
 
-from helpers import reference, reference_manylangs
+from helpers import reference
 from helpers.models import MODELS, SENTENCES, check_state, tiny_bilm, tiny_module, tiny_options
 from helpers.models import check_layers as check
 
@@ -136,14 +135,6 @@ def test_highways_in_float64(n_layers):
     expected, after = reference.layers(options, data, SENTENCES, gates=gates)
     check(layers, expected)
     check_state(state, after)
-
-
-@pytest.mark.parametrize("sizes", [{}, {"word_dim": 0}, {"char_dim": 0}])
-def test_many_langs(tmp_path, sizes):
-    bilm = read_weights(reference_manylangs.write_random(tmp_path, **sizes))
-    expected, _ = bilm.thaw().requires_grad_(False).embed(SENTENCES)
-    for kernel in KERNELS:  # each reads the files again
-        check(bilm.replace(kernel=find_kernel(kernel)).embed(SENTENCES)[0], expected)
 
 
 def test_the_first_marks_run_once(monkeypatch):

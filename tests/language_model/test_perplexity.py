@@ -18,6 +18,7 @@ SENTENCES = [
     ["the", "the", "unreasonably", "cat", "."],
     ["<UNK>", "cat"],
 ]
+CORPUS = read_corpus(SENTENCES)
 
 
 def thawed(model):
@@ -41,45 +42,39 @@ def model(tmp_path):
 def test_one_stream(tmp_path, kind, unroll_steps, as_run):
     options, datasets = MODELS[kind]()
     model = as_run(read_language_model(write_model(tmp_path, options, datasets)))
-    figures = perplexity(model, read_corpus(SENTENCES), n_streams=1, unroll_steps=unroll_steps)
+    figures = perplexity(model, CORPUS, n_streams=1, unroll_steps=unroll_steps)
     losses = [np.mean(each) for each in losses_of(options, datasets, SENTENCES)]
-    assert figures.forward == pytest.approx(math.exp(losses[0]), rel=1e-5)
-    backward = math.nan if kind == "forward" else math.exp(losses[1])
-    assert figures.backward == pytest.approx(backward, rel=1e-5, nan_ok=True)
-    assert figures.mean == pytest.approx(math.exp(np.mean(losses)), rel=1e-5)
-    assert figures.n_tokens == 11 + 4  # the words, and a mark a sentence
-    assert figures.unknown == pytest.approx(2 / 11)  # unreasonably, <UNK>
-    found = figures.to_dict()
-    assert set(found) == {"forward", "backward", "mean", "n_tokens", "unknown"}
-    assert (found["backward"] is None) == (kind == "forward")
+    found, wanted = figures.to_dict(), dict(zip(("forward", "backward"), map(math.exp, losses)))
+    if kind == "forward":
+        assert found.pop("backward") is None and math.isnan(figures.backward)
+    # The words, and a mark a sentence; unreasonably, <UNK>.
+    wanted |= {"mean": math.exp(np.mean(losses)), "n_tokens": 11 + 4, "unknown": 2 / 11}
+    assert found == pytest.approx(wanted, rel=1e-5)
 
 
 def test_short_text_is_one_stream(model):
-    corpus = read_corpus(SENTENCES)
-    assert perplexity(model, corpus, n_streams=5) == perplexity(model, corpus, n_streams=1)
+    assert perplexity(model, CORPUS, n_streams=5) == perplexity(model, CORPUS, n_streams=1)
 
 
 def test_several_streams_start_from_zeros(model, monkeypatch):
     monkeypatch.setattr(module, "MIN_ITEMS", 7)
     # 15 items in two streams: the second starts with the sentence that holds the 8th item.
     parts = [losses_of(*bytes_model(), part) for part in (SENTENCES[:2], SENTENCES[2:])]
-    figures = perplexity(model, read_corpus(SENTENCES), n_streams=2, unroll_steps=3)
-    forward, backward = (np.mean(parts[0][i] + parts[1][i]) for i in range(2))
-    assert figures.forward == pytest.approx(math.exp(forward), rel=1e-5)
-    assert figures.backward == pytest.approx(math.exp(backward), rel=1e-5)
+    figures = perplexity(model, CORPUS, n_streams=2, unroll_steps=3)
+    wanted = [math.exp(np.mean(parts[0][i] + parts[1][i])) for i in range(2)]
+    assert [figures.forward, figures.backward] == pytest.approx(wanted, rel=1e-5)
 
 
 def test_training_mode_is_put_back(model):
-    corpus = read_corpus(SENTENCES)
     for training in (True, False):
         model.train(training)
-        perplexity(model, corpus)
+        perplexity(model, CORPUS)
         assert model.training == model.bilm.training == training
 
 
 def test_hopeless_model_has_infinite_perplexity(model):
     model.softmax.bias.mul_(1e6)
     for each in (model, frozen(model)):
-        figures = perplexity(each, read_corpus(SENTENCES))
+        figures = perplexity(each, CORPUS)
         assert figures.mean == math.inf
         assert figures.to_dict()["mean"] is None  # JSON has no infinity

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,40 +6,24 @@ import pytest
 import spacy
 import srsly
 import torch
-from spacy.cli._util import app
 from spacy.tokens import Doc
 from spacy.training.pretrain import make_update
 from thinc.api import Adam, Config, chain
-from typer.testing import CliRunner
 
 from spacy_elmo.layers.bilm import get_shim
 from spacy_elmo.layers.objective import build_pretrain_bilm, target_buckets
 from spacy_elmo.weights.safetensors_file import from_bytes
 
+from helpers.commands import app
 from helpers.models import pretraining_config
 
 TEXTS = ["the cat sat on a mat .", "dogs run far !", "the cat sat .", "no"]
 SIZES = {"@architectures": "spacy-elmo.BiLM.v1", **pretraining_config()["model"]}
-PRETRAINING = """
-[pretraining]
-component = "elmo"
-layer = ""
-max_epochs = 20
-corpus = "corpora.pretrain"
-
-[pretraining.batcher]
-@batchers = "spacy.batch_by_words.v1"
-size = 20
-tolerance = 0.2
-
-[pretraining.objective]
-@architectures = "spacy-elmo.PretrainBiLM.v1"
-n_buckets = 500
-
-[pretraining.optimizer]
-@optimizers = "Adam.v1"
-learn_rate = 0.01
-"""
+PRETRAINING = {"component": "elmo", "layer": "", "max_epochs": 20, "corpus": "corpora.pretrain"} | {
+    "batcher": {"@batchers": "spacy.batch_by_words.v1", "size": 20, "tolerance": 0.2},
+    "objective": {"@architectures": "spacy-elmo.PretrainBiLM.v1", "n_buckets": 500},
+    "optimizer": {"@optimizers": "Adam.v1", "learn_rate": 0.01},
+}
 CORPUS = {"@readers": "spacy.JsonlCorpus.v1", "path": "raw.jsonl", "min_length": 1}
 
 
@@ -58,8 +41,8 @@ def model(nlp):
     layer.initialize()
     made = build_pretrain_bilm(n_buckets=50)(nlp.vocab, layer)
     made.initialize(X=[nlp.make_doc("a")])
-    head = made.get_ref("output_layer")
-    head.set_param("W", np.random.default_rng(0).normal(size=(50, 8)).astype("f"))
+    weight = np.random.default_rng(0).normal(size=(50, 8)).astype("f")
+    made.get_ref("output_layer").set_param("W", weight)
     return made
 
 
@@ -155,12 +138,10 @@ def test_untrained_weights_are_those_of_the_seed(nlp):
         again.add_pipe("elmo", name=name, config={"model": SIZES, "weights": weights})
     torch.manual_seed(0)
     before = torch.random.get_rng_state()
-    vectors = [
-        pipe.bilm.token_vectors(["cat"])
-        for pipe in (nlp.get_pipe("elmo"), again.get_pipe("one"), again.get_pipe("two"))
-    ]
-    np.testing.assert_array_equal(vectors[0], vectors[1])
-    assert not np.allclose(vectors[0], vectors[2])
+    pipes = nlp.get_pipe("elmo"), again.get_pipe("one"), again.get_pipe("two")
+    first, same, other = (pipe.bilm.token_vectors(["cat"]) for pipe in pipes)
+    np.testing.assert_array_equal(first, same)
+    assert not np.allclose(first, other)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -174,12 +155,11 @@ def test_what_cannot_be_trained(nlp):
 
 
 def run_spacy(*arguments):
-    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    assert not app(arguments, standalone_mode=False)
 
 
 def losses_of(run, epochs):
-    rows = [json.loads(line) for line in (Path(run) / "log.jsonl").read_text().splitlines()]
+    rows = list(srsly.read_jsonl(f"{run}/log.jsonl"))
     assert [row["epoch"] for row in rows] == epochs
     return [row["epoch_loss"] for row in rows]
 
@@ -188,11 +168,9 @@ def test_spacy_pretrain_resume_and_init_tok2vec(tmp_path, monkeypatch, nlp):
     monkeypatch.chdir(tmp_path)
     config = Config(nlp.config)
     config["corpora"]["pretrain"] = CORPUS
-    config["pretraining"] = Config().from_str(PRETRAINING)["pretraining"]
+    config["pretraining"] = PRETRAINING
     config.to_disk("a.cfg")
-    Path("raw.jsonl").write_text(
-        "\n".join(json.dumps({"text": text}) for text in TEXTS * 2), "utf8"
-    )
+    srsly.write_jsonl("raw.jsonl", [{"text": text} for text in TEXTS * 2])
     run_spacy("init", "fill-config", "a.cfg", "filled.cfg", "--pretraining")
     run_spacy("pretrain", "filled.cfg", "out")
     resume = ["--pretraining.max_epochs", "24", "--resume-path", "out/model19.bin"]
@@ -203,8 +181,8 @@ def test_spacy_pretrain_resume_and_init_tok2vec(tmp_path, monkeypatch, nlp):
     assert losses[0] == pytest.approx(n_tokens * np.log(500), rel=0.1)
     assert losses[-1] < losses[0] / 2
 
-    given = {"paths.init_tok2vec": "more/model-last.bin"}
-    config = Config().from_disk("filled.cfg", overrides=given)
+    paths = {"paths.init_tok2vec": "more/model-last.bin"}
+    config = Config().from_disk("filled.cfg", overrides=paths)
     nlp = spacy.util.load_model_from_config(config, auto_fill=True)
     pipe = nlp.get_pipe("elmo")
     untrained = pipe.bilm.token_vectors(["cat"])

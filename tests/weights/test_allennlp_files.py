@@ -21,6 +21,7 @@ from helpers.conversions import write_zip
 from helpers.models import SENTENCES, check_layers, check_refused, tiny_options, write_tiny
 from helpers.prepared import content
 from helpers.reference_manylangs import write_random
+from helpers.runs import assert_same_arrays
 from helpers.softmaxes import MODELS, WORDS, losses_of, read_words
 
 TEXT = ["the cat sat .", "dogs <UNK> naïve"]
@@ -29,16 +30,12 @@ ORDERS = [[1, 0, 2, 3, 4, 5, 6, 7], [3, 4, 2, 5, 0, 6, 7, 1], [7, 6, 5, 4, 3, 2,
 NAME = "elmo_2x1024_128_2048cnn_1xhighway"
 
 
-def reordered(datasets, order):
-    tables = ("softmax/W", "softmax/b", "embedding")
-    return {name: v[order] if name in tables else v for name, v in datasets.items()}
-
-
 def write(folder, kind="bytes", order=ORDERS[0]):
     """A model whose rows stand in another order than those of `MODELS`."""
     options, datasets = MODELS[kind]()
-    words = [WORDS[i] for i in order]
-    return reference.write_hdf5(folder, options, reordered(datasets, order), words)
+    for name in datasets.keys() & {"softmax/W", "softmax/b", "embedding"}:
+        datasets[name] = datasets[name][order]
+    return reference.write_hdf5(folder, options, datasets, [WORDS[i] for i in order])
 
 
 def publish(folder):
@@ -57,10 +54,9 @@ def publish(folder):
 def check_softmax(prediction):
     """Each word of `MODELS` has the probability that its row gives it."""
     softmax, vocabulary = prediction
-    _, datasets = MODELS["bytes"]()
+    _, data = MODELS["bytes"]()
     assert vocabulary.words == WORDS
-    np.testing.assert_array_equal(softmax.arrays()["weight"], datasets["softmax/W"])
-    np.testing.assert_array_equal(softmax.arrays()["bias"], datasets["softmax/b"])
+    assert_same_arrays(softmax.arrays(), {"weight": data["softmax/W"], "bias": data["softmax/b"]})
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -76,10 +72,8 @@ def test_marks_anywhere_in_the_vocabulary(tmp_path, monkeypatch, kind, order):
     convert(path, tmp_path / "b.safetensors")
     for source in (path, tmp_path / "a", tmp_path / "b.safetensors"):
         shown = run_elmo("perplexity", source, tmp_path / "text.txt", "--json").stdout
-        means = {"forward": np.mean(losses[0]), "backward": np.mean(losses[1])}
-        for direction, mean in means.items():
-            got = json.loads(shown)["total"][direction]
-            assert got == pytest.approx(np.exp(mean), rel=1e-5)
+        found = [json.loads(shown)["total"][direction] for direction in ("forward", "backward")]
+        assert found == pytest.approx(np.exp([np.mean(each) for each in losses]), rel=1e-5)
         expected = reference.layers(options, datasets, SENTENCES, words=read_words(options))[0]
         bundle = read_bundle(source)
         check_layers(bundle.bilm.embed(SENTENCES)[0], expected)
@@ -96,8 +90,8 @@ def test_rows_that_no_word_reaches(tmp_path):
     words, rows = ["<S>", "</S>", "<UNK>", "sat", "cat", "the"], [3, 1, 4, 5, 6, 7]
     softmax, vocabulary = read_bundle(path).prediction
     assert vocabulary.words == words
-    np.testing.assert_array_equal(softmax.arrays()["weight"], data["softmax/W"][rows])
-    np.testing.assert_array_equal(softmax.arrays()["bias"], data["softmax/b"][rows])
+    wanted = {"weight": data["softmax/W"][rows], "bias": data["softmax/b"][rows]}
+    assert_same_arrays(softmax.arrays(), wanted)
     convert(path, tmp_path / "again" / "weights.hdf5", keep_softmax=False)
     for source in (path, tmp_path / "again"):
         vectors = read_weights(source).token_vectors(words)

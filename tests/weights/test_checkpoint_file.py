@@ -18,6 +18,7 @@ from spacy_elmo.weights.formats import describe
 from helpers import models, reference
 from helpers.conversions import assert_same_vectors
 from helpers.golden import BILM_TF
+from helpers.runs import assert_same_arrays
 
 WORDS = ["<S>", "</S>", "<UNK>", "the"]
 # As TensorFlow 1.2 and bilm-tf's scopes give them: by their dumped names.
@@ -55,8 +56,8 @@ def tensorflow(monkeypatch):
         return reader(checkpoints[prefix])
 
     train = SimpleNamespace(load_checkpoint=load_checkpoint)
-    module = SimpleNamespace(train=train, __spec__=ModuleSpec("tensorflow", None))
-    monkeypatch.setitem(sys.modules, "tensorflow", module)
+    named = {"train": train, "__spec__": ModuleSpec("tensorflow", None)}
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(**named))
     return checkpoints
 
 
@@ -110,9 +111,7 @@ def test_softmax(tmp_path, tensorflow, is_shared):
     prefix = put(tmp_path / "m", {**data, **softmax}, tensorflow, options)
     (tmp_path / "m" / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
     model = read_language_model(prefix)
-    found = model.softmax.arrays()
-    np.testing.assert_array_equal(found["weight"], wanted)
-    np.testing.assert_array_equal(found["bias"], softmax["softmax/b"])
+    assert_same_arrays(model.softmax.arrays(), {"weight": wanted, "bias": softmax["softmax/b"]})
     assert model.vocabulary.words == WORDS
 
 

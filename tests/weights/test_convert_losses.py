@@ -58,9 +58,8 @@ def test_softmax_beside_safetensors(tmp_path, kind):
     assert after.vocabulary.words == before.vocabulary.words
     assert_same_arrays(after.softmax.arrays(), before.softmax.arrays())
     convert(tmp_path / "x", target, dtype="float16", allow_loss=True, force=True)
-    rounded = read_language_model(target).softmax.arrays()
-    for name, weight in before.softmax.arrays().items():
-        np.testing.assert_array_equal(rounded[name], weight.astype("float16"))
+    rounded = {k: v.astype("f2") for k, v in before.softmax.arrays().items()}
+    assert_same_arrays(read_language_model(target).softmax.arrays(), rounded)
     assert convert(tmp_path / "x", target, keep_softmax=False, force=True)[1] == []
     assert not beside.exists()
     with pytest.raises(ValueError, match="has no softmax"):
@@ -186,7 +185,6 @@ def test_words_that_are_read_and_words_that_are_predicted(tmp_path):
 
 MARKS = ["<S>", "</S>", "<UNK>"]
 MIXED = [*MARKS, "the", " ", "  ", "\u00a0", "!!!MAXTERMID", "a\rb", "in\u2028", " cat", "dog"]
-WRONG = MIXED[4:-1]
 
 
 def read_as_bilm_tf(path):
@@ -195,21 +193,17 @@ def read_as_bilm_tf(path):
         return [line.strip() for line in lines if line.strip() != "!!!MAXTERMID"]
 
 
-def reads_words(words, **changes):
-    """A model that reads these words, with random weights."""
-    config = replace(tiny_bilm().config, n_words=len(words), word_embed_dim=5, **changes)
-    bilm = BiLM(config, Vocabularies(words=InputVocabulary(words)))
-    torch.manual_seed(0)
-    for parameter in bilm.parameters():
-        torch.nn.init.normal_(parameter)
-    return bilm.freeze()
-
-
 def write_model(folder, words, kind):
     """RETURNS (Path): A model that reads, predicts, or reads and predicts these words."""
-    alone = {} if kind == "beside characters" else NO_CHARACTERS
-    bilm = tiny_bilm() if kind == "predicted" else reads_words(words, **alone)
-    prediction = None
+    bilm, prediction = tiny_bilm(), None
+    if kind != "predicted":
+        sizes = {} if kind == "beside characters" else NO_CHARACTERS
+        config = replace(bilm.config, n_words=len(words), word_embed_dim=5, **sizes)
+        torch.manual_seed(0)
+        made = BiLM(config, Vocabularies(words=InputVocabulary(words)))
+        for parameter in made.parameters():
+            torch.nn.init.normal_(parameter)
+        bilm = made.freeze()
     if kind in ("predicted", "both"):
         model = make_model(words=words)
         prediction = freeze(model.softmax), model.vocabulary
@@ -221,7 +215,7 @@ def write_model(folder, words, kind):
 @pytest.mark.parametrize("kind", ["read", "predicted", "both"])
 def test_words_that_no_line_holds(tmp_path, kind):
     source, target = write_model(tmp_path / "a", MIXED, kind), tmp_path / "out" / "weights.hdf5"
-    named = ("vocab.txt cannot store", *map(repr, WRONG[:5]), ", 2 others", "NAME.safetensors or a")
+    named = "vocab.txt cannot store", *map(repr, MIXED[4:9]), ", 2 others", "NAME.safetensors or"
     message = check_refused(lambda: convert(source, target, allow_loss=True), *named)
     assert ("keep_softmax=False" in message) == (kind == "predicted")
     assert not target.parent.exists()
@@ -234,12 +228,6 @@ def test_words_that_no_line_holds(tmp_path, kind):
         assert_same_vectors(target, source)
 
 
-@pytest.mark.parametrize("word", WRONG)
-def test_each_of_them(tmp_path, word):
-    source = write_model(tmp_path / "a", [*MARKS, word, "end"], "read")
-    check_refused(lambda: convert(source, tmp_path / "weights.hdf5"), repr(word))
-
-
 @pytest.mark.parametrize("kind", ["read", "predicted", "both"])
 def test_words_that_lines_hold(tmp_path, kind):
     words = [*MARKS, "a b", "\ufeffx", "日本", "!!!", "in\u2028side", "x\x1cy", "end"]
@@ -247,8 +235,8 @@ def test_words_that_lines_hold(tmp_path, kind):
     convert(source, tmp_path / "weights.hdf5")
     assert read_as_bilm_tf(tmp_path / "vocab.txt") == words
     assert_same_vectors(tmp_path / "weights.hdf5", source)
-    vectors = read_weights(tmp_path / "weights.hdf5").token_vectors(words)
-    np.testing.assert_array_equal(vectors, read_weights(source).token_vectors(words))
+    both = (read_weights(path).token_vectors(words) for path in (tmp_path / "weights.hdf5", source))
+    np.testing.assert_array_equal(*both)
 
 
 def test_ids_whose_word_has_a_later_one(tmp_path):
@@ -257,10 +245,9 @@ def test_ids_whose_word_has_a_later_one(tmp_path):
     convert(source, tmp_path / "weights.hdf5")
     rows = {word: row for row, word in enumerate(read_as_bilm_tf(tmp_path / "vocab.txt"))}
     assert rows == {"<S>": 0, "</S>": 1, "<UNK>": 2, "cat": 4, "the": 6}
-    tokens = ["", "cat", "the", "dog", "<S>"]
     paths = source, tmp_path / "weights.hdf5"
-    found, wanted = (read_weights(path).token_vectors(tokens) for path in paths)
-    np.testing.assert_array_equal(found, wanted)
+    both = (read_weights(path).token_vectors(["", "cat", "the", "dog", "<S>"]) for path in paths)
+    np.testing.assert_array_equal(*both)
 
 
 def test_ready_made_vectors_beside_characters(tmp_path):

@@ -13,6 +13,7 @@ import spacy_elmo
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.config import NO_CHARACTERS, BiLMConfig
 from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.registry import registry
 from spacy_elmo.weights import formats, read_weights, safetensors_file
 from spacy_elmo.weights.bundle import Format, ModelBundle
@@ -108,6 +109,7 @@ def test_half_of_what_predicts_is_named(tmp_path, source, missing):
     (Path(source) / missing).unlink()
     bundle = formats.read_bundle(source)
     assert (bundle.prediction, bundle.missing) == (None, missing)
+    check_refused(lambda: read_language_model(source), f"model has no {missing}")
     softmax_alone = ["the softmax, because its vocab.txt is missing"]
     assert bundle.extras == (softmax_alone if missing == "vocab.txt" else [])
 

@@ -359,6 +359,10 @@ MANYLANGS = [
 PIPELINE = [
     (words(LONG, *conversions.WORDS[1:]), "vocab.txt"),
     (words(*conversions.WORDS[:4], LONG[:10_000], LONG[:10_000]), "vocab.txt"),
+    (words(*conversions.WORDS, "x"), "(6, 5)", "the 7 words"),
+    (words("the", *conversions.WORDS[:3]), "vocab.txt", "starts with <S>"),
+    (content("vocab.txt", b"<S>\n\xff\n"), "vocab.txt", "UTF-8"),
+    (content("softmax.safetensors", b"x"), "softmax.safetensors"),
     (rewritten("softmax.safetensors", more_tensors), "described by the 6 words of vocab.txt"),
     *((content("meta.json", text), "meta.json") for text in (b"{", b"[]", b"3", b'{"vectors": 3}')),
     *(
