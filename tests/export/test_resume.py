@@ -17,6 +17,7 @@ from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import lock
 from spacy_elmo.weights import safetensors_file
 
+from helpers.calls import note_calls
 from helpers.full_disk import room_for
 from helpers.models import tiny_bilm
 from helpers.prepared import content, random_text
@@ -90,15 +91,11 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
     """Between its checksum and the plan; or before a part of it is read."""
     text = Path("text.txt").read_text("utf8")
 
-    def changed(function):
-        def change(*arguments, **settings):
-            Path("text.txt").write_text(text.replace("end", "END"), "utf8")
-            return function(*arguments, **settings)
-
-        return change
+    def change(*_, **__):
+        Path("text.txt").write_text(text.replace("end", "END"), "utf8")
 
     with monkeypatch.context() as patched:
-        patched.setattr(sharding, "make_plan", changed(planning.make_plan))
+        note_calls(patched, sharding, "make_plan", change)
         with pytest.raises(ValueError, match=r"text\.txt has changed while it was read"):
             embed()
     Path("text.txt").write_text(text, "utf8")
@@ -106,7 +103,7 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
     with pytest.raises(InterruptedError):
         embed()
     written.stop_at = None
-    monkeypatch.setattr(sharding, "check_settings", changed(sharding.check_settings))
+    note_calls(monkeypatch, sharding, "check_settings", change)
     with pytest.raises(ValueError, match=r"text\.txt has changed since the shards were planned"):
         embed()
     assert not Path("out.npz").exists()
@@ -114,14 +111,9 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
 
 def test_nothing_is_overwritten(embed, folder, monkeypatch):
     """Neither what is there, nor what appears meanwhile."""
-    output, write = folder / "out.npz", sharding.write_embedded
-
-    def appear(*rest):
-        write(*rest)
-        output.write_text("mine")
-
+    output = folder / "out.npz"
     with monkeypatch.context() as patched:
-        patched.setattr(sharding, "write_embedded", appear)
+        note_calls(patched, sharding, "write_embedded", lambda *_: output.write_text("mine"))
         for settings in ({}, {}, {"resume": True}):
             with pytest.raises(ValueError, match="exists already"):
                 embed(**settings)

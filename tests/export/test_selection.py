@@ -126,8 +126,7 @@ def test_components_behind_elmo(folder, ruled):
         assert [row["tokens"] for row in rows] == [["Maria"], ["Maria"], [], []]
         assert [row["starts"] for row in rows] == [[3], [0], [], []]
         np.testing.assert_allclose(rows[0]["vectors"][0], everything[3], rtol=0, atol=1e-5)
-    nothing = embedder(pa.table({"text": pa.array([], pa.string())}))
-    assert nothing.schema.equals(found.schema)
+    assert embedder(pa.table({"text": pa.array([], pa.string())})).schema.equals(found.schema)
 
 
 @pytest.mark.parametrize("settings", [{"only": "PER"}, {"pool": "sentence"}])
@@ -182,9 +181,8 @@ def test_int8(folder, tiny_weights, layers):
         for format in ("hdf5", "parquet"):
             embed_corpus(**settings, dtype=dtype, output=folder / f"{dtype}.{format}")
     names = ["vectors"] if layers == "average" else [f"layer_{i}" for i in range(3)]
-    found = pq.read_table("int8.parquet").to_pylist()
     with h5py.File("int8.hdf5") as small, h5py.File("float32.hdf5") as large:
-        for i, row in enumerate(found):
+        for i, row in enumerate(pq.read_table("int8.parquet").to_pylist()):
             wanted = large[str(i)][()].reshape(len(names), -1, 12)
             numbers = small[str(i)][()].reshape(wanted.shape)
             assert numbers.dtype == "int8"
@@ -225,9 +223,9 @@ def mixed(layers, mix):
     if mix.attrs["layer_norm"]:
         centred = layers - layers.mean(axis=2, keepdims=True)
         layers = centred / np.sqrt((centred**2).mean(axis=2, keepdims=True) + 1e-12)
-    exponentials = np.exp(mix.get_param("weights").astype("float64"))
-    weights = exponentials / exponentials.sum()
-    return mix.get_param("gamma")[0] * np.einsum("l,lnw->nw", weights, layers)
+    weights = np.exp(mix.get_param("weights").astype("float64"))
+    mean = np.einsum("l,lnw->nw", weights, layers) / weights.sum()
+    return mix.get_param("gamma")[0] * mean
 
 
 def test_learned_mixes_and_single_layers(folder, make_nlp):
@@ -243,8 +241,7 @@ def test_learned_mixes_and_single_layers(folder, make_nlp):
         expected[f"mix:{name}"] = mixed(everything, mix)
     for layers, wanted in expected.items():
         embed_corpus("pipeline", "text.txt", folder / "out.npz", layers=layers, force=True)
-        found = read("npz", folder / "out.npz")[0]
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(read("npz", folder / "out.npz")[0], wanted, rtol=0, atol=1e-5)
     for name in ("tagger2", "tagger2:2", "elmo"):
         message = f"'{name}'. Give one of mix:tagger:0, mix:tagger, mix:tagger2:0, mix:tagger2:1"
         with pytest.raises(ValueError, match=message):
