@@ -14,8 +14,9 @@ from spacy.training import Example
 
 from spacy_elmo.frozen.kernel import find_kernel
 
-from helpers.components import concat_both, concat_input, examples, listener, ner, tagger, textcat
+from helpers.components import concat_both, concat_input, listener, ner, tagger, textcat
 from helpers.models import scaled
+from helpers.trained import trained as add_trained
 
 MEMORY = {"@feature_caches": "spacy-elmo.memory.v1"}
 
@@ -40,9 +41,8 @@ def trained(make_nlp):
 
     def make(**config):
         nlp = make_nlp(**config)
-        nlp.add_pipe("tagger", config=tagger(listener()))
-        batch = examples(nlp)
-        nlp.update(fresh(batch), sgd=nlp.initialize(lambda: batch))
+        batch, sgd = add_trained(nlp)
+        nlp.update(fresh(batch), sgd=sgd)
         return nlp, batch
 
     return make
@@ -63,12 +63,9 @@ def assert_as_computed(pipe, docs, got):
 def test_every_doc_is_computed_once(make_nlp, computed, features):
     """Over all epochs, components and evaluations; from a file, over all runs."""
     for run in range(2):
-        nlp = make_nlp(features=features)
-        nlp.add_pipe("tagger", config=tagger(listener()))
-        nlp.add_pipe("ner", config=ner(concat_both()))
-        nlp.add_pipe("textcat", config=textcat(concat_input()))
-        batch = examples(nlp)
-        sgd = nlp.initialize(lambda batch=batch: batch)
+        nlp, listening = make_nlp(features=features), tagger(listener())
+        more = {"ner": ner(concat_both()), "textcat": textcat(concat_input())}
+        batch, sgd = add_trained(nlp, tagger=listening, **more)
         computed.clear()
         for _ in range(2):
             for example in fresh(batch):
@@ -93,17 +90,15 @@ def test_predictions_are_not_kept(trained, computed, features):
     for n_computed in (5, 0):
         computed.clear()
         nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in docs[:5]])
-        assert len(computed) == n_computed
-        assert n_kept() == len(batch) + 5
+        assert (len(computed), n_kept()) == (n_computed, len(batch) + 5)
 
 
 def test_what_is_scored_is_kept_as_it_was_cut(trained):
     """A component after `elmo` that sets sentences does not change what its layers are of."""
     nlp, _ = trained()
-    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
     nlp.select_pipes(enable=["elmo", "sentencizer"])
     text = "One ; two . Three"
-    nlp.get_pipe("sentencizer").punct_chars = {";"}
     nlp.evaluate([Example(nlp.make_doc(text), nlp.make_doc(text))])
     docs = [nlp.make_doc(text), nlp.get_pipe("sentencizer")(nlp.make_doc(text))]
     pipe = nlp.get_pipe("elmo")
@@ -159,10 +154,9 @@ def test_float16(trained):
 
 def test_full_memory(trained, caplog, computed):
     """What there is stays; the rest is computed each time; the log says so once."""
-    n_layers, width = 3, 12
-    room = (9 + 9) * n_layers * width * 4 / 1024**2  # the first two of the four texts
+    # three layers of the first two of the four texts
     with caplog.at_level(logging.WARNING, logger="spacy"):
-        nlp, batch = trained(features={**MEMORY, "size": room})
+        nlp, batch = trained(features={**MEMORY, "size": (9 + 9) * 3 * 12 * 4 / 1024**2})
         for _ in range(2):
             computed.clear()
             nlp.update(fresh(batch))
@@ -171,50 +165,37 @@ def test_full_memory(trained, caplog, computed):
     assert sum("are full of ELMo layers" in record.message for record in caplog.records) == 1
 
 
-STANDS = "It stands in all ."
+CARRY = {"initial_state": "carry"}
 WINDOWS = {"segmenter": {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}}
+TEXTS = [
+    # "Maria swims ." was trained on. An augmented Doc, and one that is cut, are others.
+    ({}, "Maria swims .|maria swims .|Maria;swims .", "Maria|maria swims .|swims ."),
+    # The context of several questions, and a sentence of several Docs.
+    ({}, "Who ?;It is .|What ?;It is .|What ?;It is .|It is .", "It is .|What ?|Who ?"),
+    # Behind another sentence, a sentence is not that sentence alone.
+    (CARRY, "A .;It is .|It is .|A .;It is .", "A .|It is .|It is ."),
+    # Two windows of the same words, which keep others of them.
+    (WINDOWS, "a a a a a a", "a a a a|a a a a"),
+]
 
 
-@pytest.mark.parametrize(
-    ("config", "texts", "expected"),
-    [
-        # "Maria swims ." was trained on. An augmented Doc, and one that is cut, are others.
-        (
-            {},
-            [["Maria swims ."], ["maria swims ."], ["Maria", "swims ."]],
-            ["Maria", "maria swims .", "swims ."],
-        ),
-        # The context of several questions, and a sentence of several Docs.
-        (
-            {},
-            [["Who ?", STANDS], ["What ?", STANDS], ["What ?", STANDS], [STANDS]],
-            [STANDS, "What ?", "Who ?"],
-        ),
-        # Behind another sentence, a sentence is not that sentence alone.
-        (
-            {"initial_state": "carry"},
-            [["Maria swims .", "It rains ."], ["It rains ."], ["Maria swims .", "It rains ."]],
-            ["It rains .", "It rains .", "Maria swims ."],
-        ),
-        # Two windows of the same words, which keep others of them.
-        (WINDOWS, [["a a a a a a"]], ["a a a a", "a a a a"]),
-    ],
-)
+@pytest.mark.parametrize(("config", "texts", "expected"), TEXTS)
 def test_keys(trained, computed, config, texts, expected):
-    """What is the same is computed once; each Doc gets its own layers, and its own memory."""
+    """What is the same is computed once; each Doc gets its own layers, and its own memory.
+    Docs and sequences stand between `|`, a Doc's sentences between `;`."""
     nlp, _ = trained(**config)
     pipe = nlp.get_pipe("elmo")
 
     def docs():
-        for text in texts:
-            words = [sentence.split() for sentence in text]
+        for text in texts.split("|"):
+            words = [sentence.split() for sentence in text.split(";")]
             starts = [i == 0 for sentence in words for i in range(len(sentence))]
-            yield Doc(nlp.vocab, words=" ".join(text).split(), sent_starts=starts)
+            yield Doc(nlp.vocab, words=text.replace(";", " ").split(), sent_starts=starts)
 
     first, again = list(docs()), list(docs())
     computed.clear()
     got = trained_on(pipe, *first)
-    assert sorted(map(" ".join, computed)) == expected
+    assert "|".join(sorted(map(" ".join, computed))) == expected
     first[-1]._.elmo[:] = 0.0
     computed.clear()
     for one, two in zip(got, trained_on(pipe, *again), strict=True):

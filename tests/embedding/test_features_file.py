@@ -1,5 +1,6 @@
 """Where frozen features are kept: in memory, or in a file for other runs, too."""
 
+import contextlib
 import logging
 import multiprocessing
 import os
@@ -26,6 +27,14 @@ def random_layers(n=5, seed=0):
 KEYS, LAYERS = random_layers()
 
 
+def write(path, keys, layers, size=10):
+    cache = DiskFeatures(path, size, "float32")
+    for key, values in zip(keys, layers):
+        cache.add([key], [values])
+    cache.close()
+    return cache
+
+
 def kept(cache, keys=KEYS, layers=LAYERS):
     """The numbers of the layers that are there, and right."""
     found = cache.get(keys, [values.shape for values in layers])
@@ -34,6 +43,11 @@ def kept(cache, keys=KEYS, layers=LAYERS):
         np.testing.assert_array_equal(found[i], layers[i])
         found[i] += 1.0  # it may be written to
     return numbers
+
+
+def execute(path, statement):
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement).fetchall()
 
 
 @pytest.fixture
@@ -82,22 +96,20 @@ FLIPPED = "CAST(substr(data, 1, 20) || x'7e' || substr(data, 22) AS BLOB)"
 OF_ANOTHER = "(SELECT data FROM features WHERE length(data) = 52)"
 
 
-# What is changed, and which of five entries are whole then.
-@pytest.mark.parametrize(
-    ("change", "whole"),
-    [
-        ("SET data = substr(data, 1, 7)", [0]),
-        (f"SET data = {FLIPPED} WHERE length(data) > 60", [0, 1]),
-        (f"SET data = {OF_ANOTHER}", [1]),
-        ("SET data = 'text'", []),
-    ],
-)
-def test_a_damaged_entry_is_computed_anew(cache, path, caplog, change, whole):
+# What the data of entries become, and which of five are whole then.
+DAMAGES = [
+    ("substr(data, 1, 7)", [0]),
+    (f"{FLIPPED} WHERE length(data) > 60", [0, 1]),
+    (OF_ANOTHER, [1]),
+    ("'text'", []),
+]
+
+
+@pytest.mark.parametrize(("data", "whole"), DAMAGES)
+def test_a_damaged_entry_is_computed_anew(cache, path, caplog, data, whole):
     """And then kept in its place. It is said once, with the way out."""
     cache.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"UPDATE features {change}")
-    connection.close()
+    execute(path, f"UPDATE features SET data = {data}")
     assert kept(cache) == kept(cache) == whole
     (record,) = caplog.records
     assert "features is damaged (a checksum is wrong). Layers that cannot be read" in record.message
@@ -109,9 +121,7 @@ def test_a_damaged_entry_is_computed_anew(cache, path, caplog, change, whole):
 def test_damaged_pages(path, caplog, moment):
     """Every page but the first holds noise: no error of SQLite's own, and nothing wrong."""
     keys, layers = random_layers(60)
-    cache = DiskFeatures(path, 10, "float32")
-    cache.add(keys, layers)
-    cache.close()
+    cache = write(path, keys, layers)
     if moment == "while it is open":
         kept(cache, keys[:1], layers[:1])
         cache._connection.execute("PRAGMA cache_size = 1")  # pages that it has not read before
@@ -130,31 +140,24 @@ def test_a_file_without_checksums_is_filled_anew(tmp_path, caplog):
     """As the first version wrote it; a table of another program's is left as it is."""
     old, other = tmp_path / "features", tmp_path / "other"
     for path, columns in ((old, "key, data"), (other, "a, b")):
-        with sqlite3.connect(path) as connection:
-            connection.execute(f"CREATE TABLE features ({columns})")
-            connection.execute("INSERT INTO features VALUES (?, ?)", (b"float32key", bytes(48)))
-        connection.close()
+        execute(path, f"CREATE TABLE features ({columns})")
+        execute(path, "INSERT INTO features VALUES (CAST('float32key' AS BLOB), zeroblob(48))")
     for _ in range(2):
-        cache = DiskFeatures(old, 10, "float32")
-        cache.add(KEYS, LAYERS)
+        cache = write(old, KEYS, LAYERS)
         assert kept(cache) == [0, 1, 2, 3, 4]
         cache.close()
     (record,) = caplog.records
     assert "features was written by an earlier version, without checksums" in record.message
     with pytest.raises(ValueError, match="belongs to another program"):
         kept(DiskFeatures(other, 10, "float32"))
-    with sqlite3.connect(other) as connection:
-        assert connection.execute("SELECT count(*) FROM features").fetchone() == (1,)
-    connection.close()
+    assert execute(other, "SELECT count(*) FROM features") == [(1,)]
 
 
 def test_a_file_is_filled_up_to_its_size(path):
     """Entry by entry, and by the next run, too."""
     keys, layers = random_layers(60)
     for half in (slice(0, 30), slice(30, 60)):
-        cache = DiskFeatures(path, 0.02, "float32")
-        for key, values in zip(keys[half], layers[half]):
-            cache.add([key], [values])
+        cache = write(path, keys[half], layers[half], size=0.02)
         found = kept(cache, keys, layers)
         cache.close()
     # Each holds 48 bytes a token and 4 more; the first that finds no room ends the keeping.
@@ -165,16 +168,13 @@ def test_a_file_is_filled_up_to_its_size(path):
 
 def test_layers_beyond_the_limit_of_sqlite_are_not_kept(path, monkeypatch):
     monkeypatch.setattr(features_file, "LARGEST_BLOB", 100)
-    cache = DiskFeatures(path, 10, "float32")
-    cache.add(KEYS, LAYERS)
-    assert kept(cache) == [0, 1, 2]
+    assert kept(write(path, KEYS, LAYERS)) == [0, 1, 2]
 
 
 def test_a_table_that_another_process_made_first_stays(cache, path):
     """Both found none; the other has written since."""
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         features_file._make_table(connection, path)
-    connection.close()
     assert kept(cache) == [0, 1, 2, 3, 4]
 
 
@@ -191,24 +191,16 @@ def test_full_file_and_full_disk(tmp_path, caplog):
             for _ in range(2):
                 cache.add(keys[5:], layers[5:])
             assert kept(cache, keys, layers) == [0, 1, 2, 3, 4]
-    messages = [record.message for record in caplog.records]
-    assert len(messages) == 2
-    assert "0.01 MB in" in messages[0]
-    assert "no more layers are stored in" in messages[1]
-
-
-def _write(path, keys, layers):
-    cache = DiskFeatures(path, 10, "float32")
-    for key, values in zip(keys, layers):
-        cache.add([key], [values])
-    cache.close()
+    limited, without_room = caplog.records
+    assert "0.01 MB in" in limited.message
+    assert "no more layers are stored in" in without_room.message
 
 
 def test_several_processes_write_one_file(cache, path):
     """Forked while the file is open here, too."""
     context = multiprocessing.get_context("fork")
     written = [random_layers(30, seed) for seed in (1, 2)]
-    started = [context.Process(target=_write, args=(path, *each)) for each in written]
+    started = [context.Process(target=write, args=(path, *each)) for each in written]
     for process in started:
         process.start()
     for process in started:
@@ -225,10 +217,10 @@ def test_killed_at_each_step(path):
     def check(n_kept):
         assert kept(DiskFeatures(path, 10, "float32"), KEYS[:4], LAYERS[:4]) == list(range(n_kept))
 
-    for step in killed_at_each_step(lambda: _write(path, KEYS[:4], LAYERS[:4])):
+    for step in killed_at_each_step(lambda: write(path, KEYS[:4], LAYERS[:4])):
         # Before the entries the folder and the table are made.
         in_child(lambda step=step: check(max(step - 3, 0)))
-        in_child(lambda: _write(path, KEYS[:4], LAYERS[:4]))
+        in_child(lambda: write(path, KEYS[:4], LAYERS[:4]))
         in_child(lambda: check(4))
         shutil.rmtree(path.parent)
     assert step == 6

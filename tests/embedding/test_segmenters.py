@@ -4,23 +4,20 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
+from spacy_elmo.embedding import segmenters
 from spacy_elmo.embedding.embed import by_tokens
-from spacy_elmo.embedding.segmenters import (
-    Segment,
-    Sentences,
-    SentencesOrWindows,
-    WholeDocs,
-    Windows,
-    segmenter_config,
-)
+from spacy_elmo.embedding.segmenters import Segment, Windows, segmenter_config
 from spacy_elmo.registry import registry
 
 VOCAB = spacy.blank("en").vocab
 
 
-def make(name, version=1, **settings):
-    block = {"@segmenters": f"spacy-elmo.{name}.v{version}", **settings}
+def resolve(block):
     return registry.resolve({"s": block})["s"]
+
+
+def make(name, version=1, **settings):
+    return resolve({"@segmenters": f"spacy-elmo.{name}.v{version}", **settings})
 
 
 def doc_of(words, starts=None):
@@ -47,9 +44,8 @@ def test_without_sentences_as_the_sentencizer(lang):
     got = make("sentences", 2)(doc)
     assert not doc.has_annotation("SENT_START")
     nlp.add_pipe("sentencizer")
-    wanted = [Segment(s.start, s.end, s.start, s.end) for s in nlp(text).sents]
-    assert got == wanted
-    assert len(wanted) > 1
+    assert got == [Segment(s.start, s.end, s.start, s.end) for s in nlp(text).sents]
+    assert len(got) > 1
 
 
 def test_what_is_long_comes_in_windows():
@@ -69,22 +65,16 @@ def test_sentences():
     doc = doc_of(["One", "two", ".", "Three", "."], [i in (0, 3) for i in range(5)])
     assert make("sentences")(doc) == [Segment(0, 3, 0, 3), Segment(3, 5, 3, 5)]
     assert make("doc")(doc) == [Segment(0, 5, 0, 5)] == make("sentences")(doc_of(["a"] * 5))
-    for name, version in (
-        ("sentences", 1),
-        ("sentences", 2),
-        ("doc", 1),
-        ("windows", 1),
-        ("spans", 1),
-    ):
-        assert make(name, version)(doc_of([])) == []
+    for name in ("sentences", "doc", "windows", "spans"):
+        assert make(name)(doc_of([])) == []
+    assert make("sentences", 2)(doc_of([])) == []
 
 
 @pytest.mark.parametrize("n_tokens", [1, 9, 10, 11, 17, 18, 19, 100])
 @pytest.mark.parametrize("overlap", [0, 3, 4, 9])
 def test_windows_keep_every_token_once(n_tokens, overlap):
     segments = make("windows", size=10, overlap=overlap)(doc_of(["a"] * n_tokens))
-    kept = [i for s in segments for i in range(s.keep_start, s.keep_end)]
-    assert kept == list(range(n_tokens))
+    assert [i for s in segments for i in range(s.keep_start, s.keep_end)] == list(range(n_tokens))
     for one, two in zip(segments, segments[1:]):
         assert one.end - one.start == 10
         assert one.end - two.start == overlap
@@ -100,12 +90,10 @@ def test_impossible_windows(size, overlap):
         Windows(size, overlap)
 
 
-@pytest.mark.parametrize(
-    "segmenter", [Sentences(), SentencesOrWindows(9, 3), WholeDocs(), Windows(10, 3)]
-)
-def test_config_makes_the_same_segmenter(segmenter):
-    config = segmenter_config(segmenter)
-    assert registry.resolve({"s": config})["s"] == segmenter
+def test_config_makes_the_same_segmenter():
+    without_sizes = segmenters.Sentences(), segmenters.WholeDocs()
+    for segmenter in (*without_sizes, segmenters.SentencesOrWindows(9, 3), Windows(10, 3)):
+        assert resolve(segmenter_config(segmenter)) == segmenter
     with pytest.raises(ValueError, match="config"):
         segmenter_config(lambda doc: [])
 
@@ -128,29 +116,29 @@ def two_texts(*, complete=False):
     return doc
 
 
+def edges(doc, **settings):
+    return [segment[:2] for segment in make("spans", **settings)(doc)]
+
+
 @pytest.mark.parametrize("complete", [True, False])
 def test_spans_are_apart(complete):
     doc = two_texts(complete=complete)
-    edges = [segment[:2] for segment in make("spans")(doc)]
-    assert edges == [(0, 3), (3, 4), (4, 6), (6, 9)]
-    whole = make("spans", sentences=False)(doc)
-    assert whole == [Segment(0, 4, 0, 4), Segment(4, 9, 4, 9)]
+    assert edges(doc) == [(0, 3), (3, 4), (4, 6), (6, 9)]
+    assert make("spans", sentences=False)(doc) == [Segment(0, 4, 0, 4), Segment(4, 9, 4, 9)]
 
 
 def test_what_is_around_spans_is_apart_from_them():
     doc = two_texts()
     doc.spans.clear()
     doc.spans["mine"] = [doc[2:5]]
-    split = make("spans", groups=["mine"], sentences=False)
-    assert [segment[:2] for segment in split(doc)] == [(0, 2), (2, 5), (5, 9)]
-    assert [segment[:2] for segment in make("spans")(doc)] == [(0, 3), (3, 6), (6, 9)]
+    assert edges(doc, groups=["mine"], sentences=False) == [(0, 2), (2, 5), (5, 9)]
+    assert edges(doc) == [(0, 3), (3, 6), (6, 9)]
 
 
 def test_long_spans_come_in_windows():
     doc = two_texts()
-    split = make("spans", size=2, overlap=1)
-    kept = [token for s in split(doc) for token in range(s.keep_start, s.keep_end)]
-    assert kept == list(range(9))
-    assert all(s.end - s.start <= 2 and not s.start < 4 < s.end for s in split(doc))
+    split = make("spans", size=2, overlap=1)(doc)
+    assert [i for s in split for i in range(s.keep_start, s.keep_end)] == list(range(9))
+    assert all(s.end - s.start <= 2 and not s.start < 4 < s.end for s in split)
     with pytest.raises(ValueError, match="overlap"):
         make("spans", size=2, overlap=2)

@@ -24,7 +24,6 @@ def nlp(request, make_nlp):
 def test_tokens_spans_and_docs(nlp):
     """Vectors are rows and means of the tensor."""
     doc, other = nlp(TEXT), nlp("Money !")
-    np.testing.assert_array_equal(doc[3].vector, doc.tensor[3])
     for item, mean in (
         (doc[3], doc.tensor[3]),
         (doc[2:5], doc.tensor[2:5].mean(0)),
@@ -59,14 +58,6 @@ def test_lexeme_and_empty(nlp):
     np.testing.assert_array_equal(empty.vector, np.zeros(12))
     assert doc.similarity(empty) == 0.0
     np.testing.assert_array_equal(doc[2:2].vector, np.zeros(12))
-
-
-def test_similarity_across_pipelines(nlp):
-    other = Doc(nlp.vocab, words=["bank"])
-    other.tensor = np.ones((1, 5), dtype="f")
-    restore_vectors(other)
-    with pytest.raises(ValueError, match="12 and 5"):
-        nlp(TEXT)[1].similarity(other[0])
 
 
 def test_retokenised_and_joined(nlp):
@@ -122,18 +113,16 @@ def test_without_tensor_all_is_as_in_spacy(nlp):
     """A Doc whose tensor `doc_cleaner` has removed, and spaCy's own of the same text."""
     nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
     doc, plain = nlp(TEXT), nlp.make_doc(TEXT)
-    for ours, theirs in ((doc, plain), (doc[1:5], plain[1:5]), (doc[1], plain[1])):
+    lexemes = [(nlp.vocab[word], nlp.vocab[word]) for word in ("river", "the")]
+    wholes = [(doc, plain), (doc[1:5], plain[1:5]), (doc[1], plain[1])]
+    others = [(doc, plain), (doc[4:5], plain[4:5]), *((doc[i], plain[i]) for i in (7, 9)), *lexemes]
+    for ours, theirs in wholes:
+        assert ours.vector_norm == theirs.vector_norm
+        for our, their in others:
+            assert ours.similarity(our) == ours.similarity(their) == theirs.similarity(their)
+    for ours, theirs in (*wholes, (doc[:0], plain[:0])):
         assert ours.has_vector == theirs.has_vector
         np.testing.assert_array_equal(ours.vector, theirs.vector)
-        assert ours.vector_norm == theirs.vector_norm
-        for our, their in (
-            *((doc, plain), (doc[4:5], plain[4:5]), (doc[7], plain[7]), (doc[9], plain[9])),
-            *((nlp.vocab[word], nlp.vocab[word]) for word in ("river", "the")),
-        ):
-            expected = theirs.similarity(their)
-            assert ours.similarity(our) == ours.similarity(their) == expected
-    assert doc[:0].has_vector == plain[:0].has_vector
-    np.testing.assert_array_equal(doc[:0].vector, plain[:0].vector)
 
 
 def test_a_tensor_that_comes_back_is_read_again(nlp):
@@ -146,11 +135,13 @@ def test_a_tensor_that_comes_back_is_read_again(nlp):
         restore_vectors(doc)
 
 
-def test_one_of_two_without_tensor(make_nlp):
+def test_vectors_of_two_widths(make_nlp):
+    """One Doc lost its tensor; another is of another pipeline."""
     nlp = make_nlp()
     nlp.vocab.set_vector("bank", np.ones(7))
-    doc, other = nlp(TEXT), nlp(TEXT)
-    other.tensor = None
-    for one, two in ((doc, other), (other, doc)):
-        with pytest.raises(ValueError, match="vectors of (12 and 7|7 and 12) dimensions"):
+    doc, other, narrow = nlp(TEXT), nlp(TEXT), nlp(TEXT)
+    other.tensor, narrow.tensor = None, np.ones((len(doc), 5), dtype="f")
+    pairs = {"12 and 7": (doc, other), "7 and 12": (other, doc), "12 and 5": (doc, narrow)}
+    for widths, (one, two) in pairs.items():
+        with pytest.raises(ValueError, match=f"vectors of {widths} dimensions"):
             one[1].similarity(two[1])

@@ -19,8 +19,7 @@ from helpers.written_vectors import CONLLU, SENTENCES, TEXT
 def folder(tmp_path, monkeypatch):
     """Where the tests work: `text.txt` holds the sentences."""
     monkeypatch.chdir(tmp_path)
-    lines = "".join(" ".join(words) + "\n" for words in SENTENCES)
-    (tmp_path / "text.txt").write_text(lines, "utf8")
+    (tmp_path / "text.txt").write_text("\n".join(map(" ".join, [*SENTENCES, []])), "utf8")
     return tmp_path
 
 
@@ -30,8 +29,7 @@ def inputs(folder):
     (folder / "text.txt.gz").write_bytes(gzip.compress((folder / "text.txt").read_bytes()))
     (folder / "x.conllu").write_text(CONLLU, "utf8")
     records = [{"text": TEXT}, {"tokens": ["two", "to ken"]}, {"text": ""}, {"tokens": []}]
-    lines = "\n\n".join(map(json.dumps, records))
-    (folder / "x.jsonl").write_text(lines, "utf8")
+    (folder / "x.jsonl").write_text("\n\n".join(map(json.dumps, records)), "utf8")
     nlp = spacy.blank("en")
     docs = [nlp(TEXT), Doc(nlp.vocab), nlp("Maria lends money")]
     for token in docs[0]:

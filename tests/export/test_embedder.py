@@ -30,8 +30,7 @@ def test_vectors_of_embed(folder, tiny_weights, table):
     expected = read("npz", folder / "out.npz")
     embedder = Embedder(str(tiny_weights), layers="all")
     for size in (6, 2):
-        parts = [embedder(table.slice(i, size)) for i in range(0, 6, size)]
-        found = pa.concat_tables(parts)
+        found = pa.concat_tables(embedder(table.slice(i, size)) for i in range(0, 6, size))
         assert found.column_names == ["id", "tokens", "layer_0", "layer_1", "layer_2"]
         assert found["id"].to_pylist() == list(range(6))
         for number in range(3):
@@ -50,8 +49,7 @@ def test_text(make_nlp, tmp_path, monkeypatch):
     assert isinstance(found, pa.RecordBatch)
     assert found.schema.field("vectors").type == pa.list_(pa.list_(pa.float16()))
     assert found["tokens"].to_pylist() == [["It", "'s", "late"], [], TEXT.split()]
-    expected = nlp(TEXT).tensor
-    np.testing.assert_allclose(vectors_of(found)[2], expected, rtol=2**-11, atol=1e-6)
+    np.testing.assert_allclose(vectors_of(found)[2], nlp(TEXT).tensor, rtol=2**-11, atol=1e-6)
     nothing = embedder(pa.table({"text": pa.array([], pa.string())}))
     assert (nothing.num_rows, nothing.column_names) == (0, ["text", "tokens", "vectors"])
     assert nothing.schema.field("vectors").type == found.schema.field("vectors").type
@@ -60,8 +58,7 @@ def test_text(make_nlp, tmp_path, monkeypatch):
 def test_pickled_as_its_arguments(tiny_weights, table):
     embedder = Embedder(str(tiny_weights), layers="top", sentence_marks=True)
     expected = embedder(table)
-    assert expected["tokens"][0].as_py() == ["<S>", *SENTENCES[0], "</S>"]
-    assert expected["tokens"][1].as_py() == []
+    assert expected["tokens"].to_pylist()[:2] == [["<S>", *SENTENCES[0], "</S>"], []]
     pickled = pickle.dumps(embedder)
     assert len(pickled) < 1000
     assert pickle.loads(pickled) == embedder
@@ -73,26 +70,21 @@ def test_datasets(tiny_weights, table):
     datasets = pytest.importorskip("datasets")
     embedder = Embedder(str(tiny_weights))
     rows = datasets.Dataset(table).with_format("arrow").map(embedder, batched=True, batch_size=4)
-    found = rows.with_format(None)[:]
-    expected = embedder(table)
-    assert_same(pa.table({name: found[name] for name in ("tokens", "vectors")}), expected)
+    assert_same(pa.table(rows.with_format(None)[:]), embedder(table))
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"word": ["a"]}, "no column 'tokens' or 'text', but word"),
-        ({"text": [3]}, "the column 'text' must contain strings, got int64"),
-        (
-            {"text": [None, 0]},
-            r"row 1 \(from 0\): the column 'text' must contain strings, got int64",
-        ),
-        ({"text": [b""]}, "the column 'text' must contain strings, got binary"),
-        ({"tokens": ["a b"]}, "the column 'tokens' must contain lists of strings, got string"),
-        ({"tokens": [""]}, "the column 'tokens' must contain lists of strings, got string"),
-        ({"tokens": [None, ["a", None]]}, r"row 1 .*got list<item: string>, with a null in it"),
-    ],
-)
+REFUSED = [
+    ({"word": ["a"]}, "no column 'tokens' or 'text', but word"),
+    ({"text": [3]}, "the column 'text' must contain strings, got int64"),
+    ({"text": [None, 0]}, r"row 1 \(from 0\): the column 'text' .* strings, got int64"),
+    ({"text": [b""]}, "the column 'text' must contain strings, got binary"),
+    ({"tokens": ["a b"]}, "the column 'tokens' must contain lists of strings, got string"),
+    ({"tokens": [""]}, "the column 'tokens' must contain lists of strings, got string"),
+    ({"tokens": [None, ["a", None]]}, r"row 1 .*got list<item: string>, with a null in it"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), REFUSED)
 def test_tables_that_are_refused(tiny_weights, columns, message):
     with pytest.raises(ValueError, match=message):
         Embedder(str(tiny_weights))(pa.table(columns))

@@ -23,8 +23,8 @@ def embed_to(folder, tiny_weights):
     def run(inputs, model=tiny_weights, **settings):
         path = folder / "out.hdf5"
         embed_corpus(str(model), inputs, path, force=True, **settings)
-        lengths = [len(vectors) for vectors in read("hdf5", path)]
-        return {int(i): text for text, i in index_of("hdf5", path).items()}, lengths
+        numbers = {int(i): text for text, i in index_of("hdf5", path).items()}
+        return numbers, list(map(len, read("hdf5", path)))
 
     return run
 
@@ -45,9 +45,7 @@ e\u00e9\u00a0e\tNN\tO
 # As CoNLL-U, OntoNotes and MultiCoNER have them.
 COMMENTS = ["# newdoc id = a b", "# newpar", "# newdoc", "# global.columns = ID FORM"]
 COMMENTS += ["# text =", "# id 5239d808-f300\tdomain=train", "#end document"]
-COMMENTED = (
-    "".join(f"{comment}\nword _ _ O\n\n" for comment in COMMENTS) + "# _ _ O\n#newdoc _ _ O\n"
-)
+COMMENTED = "\nword _ _ O\n\n".join([*COMMENTS, "# _ _ O\n#newdoc _ _ O\n"])
 # Columns are separated by spaces and tabs only.
 SPACED = [f"{space}10{space}000" for space in "\u00a0\u202f\u2028\u2009\x85\x0b\x1c"]
 COLUMNS = "".join(f"{word}  N O\n{word}\tN\tO\n" for word in SPACED)
@@ -60,25 +58,23 @@ RECORDS = [{"tokens": ["two", "to ken"]}, {"text": TEXT}, {"text": ""}, {"tokens
 RECORDS = "\n\n".join(map(json.dumps, RECORDS))
 LINES = "".join(" ".join(words) + "\n" for words in SENTENCES)
 NUMBERED = {i: " ".join(words) for i, words in enumerate(SENTENCES) if i}
+INPUTS = [
+    ("x.txt", f"\ufeff{LINES}", {}, NUMBERED, [4, 0, 5, 1, 4, 2]),
+    ("x.conllu", CONLLU, {}, {0: "de le", 1: "Fin ."}, [2, 2]),
+    ("x.conll", CONLL, {}, {0: "The #", 1: "#hashtag", 2: "e\u00e9\u00a0e"}, [2, 1, 1]),
+    ("x.conll", CONLL, {"column": "2"}, {0: "DT #", 2: "NN"}, [2, 1, 1]),
+    ("x.conll", COMMENTED, {}, {6: "word", 7: "# #newdoc"}, [1] * 7 + [2]),
+    ("x.conll", COLUMNS, {}, {0: SPACED_TWICE}, [14]),
+    ("x.conll", COLUMNS, {"column": "3"}, {0: " ".join("O" * 14)}, [14]),
+    ("x.tsv", TSV, {"column": "text"}, ROWS, [2, 0, 2]),
+    ("x.tsv", TSV, {"column": "text", "tokenize": True}, ROWS, [2, 0, 4]),
+    ("x.tsv", TSV, {"column": "3"}, {0: "label", 1: "A", 2: "B", 3: "C"}, [1] * 4),
+    ("x.txt", RUNNING, {"tokenize": True}, SPLIT, [6, 4, 2]),
+    ("x.jsonl", RECORDS, {}, {0: "two to ken", 1: TEXT, 3: ""}, [2, 11, 0, 0]),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "settings", "found", "lengths"),
-    [
-        ("x.txt", f"\ufeff{LINES}", {}, NUMBERED, [4, 0, 5, 1, 4, 2]),
-        ("x.conllu", CONLLU, {}, {0: "de le", 1: "Fin ."}, [2, 2]),
-        ("x.conll", CONLL, {}, {0: "The #", 1: "#hashtag", 2: "e\u00e9\u00a0e"}, [2, 1, 1]),
-        ("x.conll", CONLL, {"column": "2"}, {0: "DT #", 2: "NN"}, [2, 1, 1]),
-        ("x.conll", COMMENTED, {}, {6: "word", 7: "# #newdoc"}, [1] * 7 + [2]),
-        ("x.conll", COLUMNS, {}, {0: SPACED_TWICE}, [14]),
-        ("x.conll", COLUMNS, {"column": "3"}, {0: " ".join("O" * 14)}, [14]),
-        ("x.tsv", TSV, {"column": "text"}, ROWS, [2, 0, 2]),
-        ("x.tsv", TSV, {"column": "text", "tokenize": True}, ROWS, [2, 0, 4]),
-        ("x.tsv", TSV, {"column": "3"}, {0: "label", 1: "A", 2: "B", 3: "C"}, [1] * 4),
-        ("x.txt", RUNNING, {"tokenize": True}, SPLIT, [6, 4, 2]),
-        ("x.jsonl", RECORDS, {}, {0: "two to ken", 1: TEXT, 3: ""}, [2, 11, 0, 0]),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "settings", "found", "lengths"), INPUTS)
 def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, lengths):
     """Packed and plain, in one file and cut into shards."""
     (folder / name).write_bytes(text.encode())
@@ -125,7 +121,6 @@ def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
 
 def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
     nlp = make_nlp(segmenter={"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2})
-    nlp.to_disk("pipeline")
     for name, model in (("windows", nlp), ("sentences", make_nlp())):
         model.to_disk(name)
         embed_corpus(name, "x.spacy", inputs / f"{name}.npz")
@@ -136,11 +131,13 @@ def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
             np.testing.assert_allclose(vectors, model(doc).tensor, rtol=0, atol=1e-6)
 
 
-def test_running_text_without_sentences(folder, embed_to, make_nlp):
-    """Of a pipeline that sets none."""
+def test_running_text_of_a_pipeline(folder, embed_to, make_nlp):
+    """One that sets no sentences. It has a language already."""
     (folder / "x.txt").write_text(RUNNING, "utf8")
     make_nlp().to_disk("pipeline")
     assert embed_to("x.txt", "pipeline", tokenize=True)[0] == SPLIT
+    with pytest.raises(ValueError, match="has the language 'en', not 'de'"):
+        embed_to("x.txt", "pipeline", lang="de")
 
 
 def test_a_folder(inputs, tiny_weights, embed_to):
@@ -149,77 +146,71 @@ def test_a_folder(inputs, tiny_weights, embed_to):
     make_ours(inputs / "Docs.part")
     (inputs / "Docs.part" / "x.txt").write_text("no input\n")
     embed_corpus(str(tiny_weights), ".", inputs / "Docs", force=True)
-    lengths = [len(words) for words in SENTENCES]
-    expected = [*lengths, *lengths, 2, 2, 11, 2, 0, 0, 11, 0, 3]
+    expected = [*map(len, SENTENCES * 2), 2, 2, 11, 2, 0, 0, 11, 0, 3]
     assert [len(vectors) for vectors in read("spacy", inputs / "Docs")] == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("x.txt", b"", "contains no text"),
-        ("x.txt", b"one\ntw\xff\n", "line 2: not UTF-8"),
-        ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "the gzip file is broken"),
-        ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),
-        ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' contain a lone surrogate"),
-        ("x.jsonl", b'{"text": "\\ud800"}\n', "line 1: 'text' contains a lone surrogate"),
-        ("x.jsonl", b"{\n", "line 1: not a JSON object"),
-        ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
-        ("x.conllu", b"# a comment\n", "no sentence in"),
-        ("x.conllu", b"1\t\xff" + 8 * b"\t_" + b"\n", "line 1: not UTF-8"),
-        ("x.spacy", b"no DocBin", "is not a .spacy file"),
-        ("x.tsv", b"id\ttxt\n1\ta\n", "line 1: no column 'text', but id, txt"),
-        ("x.tsv", b"id\ttext\n1\n", "line 2: no column 2: the line has 1"),
-        ("x.tsv", b"id\ttext\n1\t\xff\n", "line 2: not UTF-8"),
-        ("x.tsv", b"id\ttext\n", "no sentence in"),
-        ("x.conll", b"a O\n", "columns of .conll files have numbers, from 1, not 'text'"),
-        ("x.txt", b"a b c d e\n", "has 5 tokens .*`max_tokens=5`"),
-        ("x.pdf", b"text", "unknown format"),
-    ],
-)
+REFUSED = [
+    ("x.txt", b"", "contains no text"),
+    ("x.txt", b"one\ntw\xff\n", "line 2: not UTF-8"),
+    ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "the gzip file is broken"),
+    ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),
+    ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' contain a lone surrogate"),
+    ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
+    ("x.conllu", b"# a comment\n", "no sentence in"),
+    ("x.conllu", b"1\t\xff" + 8 * b"\t_" + b"\n", "line 1: not UTF-8"),
+    ("x.spacy", b"no DocBin", "is not a .spacy file"),
+    ("x.tsv", b"id\ttxt\n1\ta\n", "line 1: no column 'text', but id, txt"),
+    ("x.tsv", b"id\ttext\n1\n", "line 2: no column 2: the line has 1"),
+    ("x.tsv", b"id\ttext\n1\t\xff\n", "line 2: not UTF-8"),
+    ("x.tsv", b"id\ttext\n", "no sentence in"),
+    ("x.conll", b"a O\n", "columns of .conll files have numbers, from 1, not 'text'"),
+    ("x.txt", b"a b c d e\n", "has 5 tokens .*`max_tokens=5`"),
+    ("x.pdf", b"text", "unknown format"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), REFUSED)
 def test_refused(folder, tiny_weights, name, content, message):
     (folder / name).write_bytes(content)
     column = "text" if name.endswith((".tsv", ".conll")) else None
     with pytest.raises(ValueError, match=message):
         embed_corpus(str(tiny_weights), name, folder / "out.npz", max_tokens=4, column=column)
-    assert not (folder / "out.npz").exists()
-    assert not (folder / "out.npz.part").exists()
+    assert not list(folder.glob("out.npz*"))
 
 
 LAYERS = "layers must be vector, all, top, average, a number from 0 to 2 or mix:PIPE"
+REFUSED_SETTINGS = [
+    ({"output": "out.csv"}, "no format has the suffix '.csv'"),
+    ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
+    ({"dtype": "int4"}, "the dtype must be one of float32, float16, int8, got 'int4'"),
+    ({"layers": "3"}, f"{LAYERS}, got '3'"),
+    ({"layers": "mix:ner"}, "no mix of ELMo layers is named 'ner'. No component has a mix"),
+    ({"initial_state": "cold"}, "initial_state: Input should be 'zeros'"),
+    ({"batch_tokens": 0}, "max_batch_tokens: Input should be greater than or equal to 1"),
+    ({"max_tokens": 0}, "max_tokens must be 1 or more"),
+    ({"precision": "float8"}, "float8"),
+    ({"worker": "1/2"}, "`worker` needs `shards`. Set `shards`"),
+    ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
+    ({"model": "nowhere"}, "no weights at 'nowhere'"),
+    ({"inputs": "x.tsv"}, "x.tsv: the text column is not known"),
+    ({"column": "text"}, "`column=text`: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
+    ({"output": "out", "sentence_marks": True}, "a Doc has no tokens for marks"),
+    ({"sentence_keys": True}, "`sentence_keys` is for HDF5, not for npz"),
+    ({"pool": "token"}, "`pool` must be one of sentence, doc, span, got 'token'"),
+    ({"pool": "span"}, "`pool=span` needs spans"),
+    ({"only": "PER,"}, "`only` must be ents, nouns or LABEL,LABEL..., got 'PER,'"),
+    ({"pool": "doc", "sentence_marks": True}, "marks are not tokens"),
+    ({"pool": "doc"}, "need Parquet, or HDF5 without"),
+    ({"dtype": "int8", "format": "spacy"}, "need Parquet, or HDF5 without"),
+    ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "HDF5 without"),
+    ({"only": "ents", "format": "hdf5"}, "`only=ents`: the text has no entities or spans"),
+    ({"only": "nouns", "format": "hdf5"}, "`only=nouns`: the text has no parts of speech"),
+    ({"only": "PER", "format": "hdf5"}, "Use a pipeline with a component that sets them"),
+]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"output": "out.csv"}, "no format has the suffix '.csv'"),
-        ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
-        ({"dtype": "int4"}, "the dtype must be one of float32, float16, int8, got 'int4'"),
-        ({"layers": "3"}, f"{LAYERS}, got '3'"),
-        ({"layers": "mix:ner"}, "no mix of ELMo layers is named 'ner'. No component has a mix"),
-        ({"initial_state": "cold"}, "initial_state: Input should be 'zeros'"),
-        ({"batch_tokens": 0}, "max_batch_tokens: Input should be greater than or equal to 1"),
-        ({"max_tokens": 0}, "max_tokens must be 1 or more"),
-        ({"precision": "float8"}, "float8"),
-        ({"worker": "1/2"}, "`worker` needs `shards`. Set `shards`"),
-        ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
-        ({"model": "nowhere"}, "no weights at 'nowhere'"),
-        ({"inputs": "x.tsv"}, "x.tsv: the text column is not known"),
-        ({"column": "text"}, "`column=text`: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
-        ({"output": "out", "sentence_marks": True}, "a Doc has no tokens for marks"),
-        ({"sentence_keys": True}, "`sentence_keys` is for HDF5, not for npz"),
-        ({"pool": "token"}, "`pool` must be one of sentence, doc, span, got 'token'"),
-        ({"pool": "span"}, "`pool=span` needs spans"),
-        ({"only": "PER,"}, "`only` must be ents, nouns or LABEL,LABEL..., got 'PER,'"),
-        ({"pool": "doc", "sentence_marks": True}, "marks are not tokens"),
-        ({"pool": "doc"}, "need Parquet, or HDF5 without"),
-        ({"dtype": "int8", "format": "spacy"}, "need Parquet, or HDF5 without"),
-        ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "HDF5 without"),
-        ({"only": "ents", "format": "hdf5"}, "`only=ents`: the text has no entities or spans"),
-        ({"only": "nouns", "format": "hdf5"}, "`only=nouns`: the text has no parts of speech"),
-        ({"only": "PER", "format": "hdf5"}, "Use a pipeline with a component that sets them"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "message"), REFUSED_SETTINGS)
 def test_settings_that_are_refused(folder, tiny_weights, settings, message):
     arguments = {"model": str(tiny_weights), "inputs": "text.txt", **settings}
     output = folder / arguments.pop("output", "out.npz")
@@ -228,16 +219,8 @@ def test_settings_that_are_refused(folder, tiny_weights, settings, message):
     assert [path.name for path in folder.iterdir()] == ["text.txt"]
 
 
-def test_language_of_a_pipeline(folder, make_nlp):
-    make_nlp().to_disk("pipeline")
-    with pytest.raises(ValueError, match="has the language 'en', not 'de'"):
-        embed_corpus("pipeline", "text.txt", folder / "out.npz", lang="de")
-
-
 def test_too_large_for_half_precision(folder, tiny_weights, monkeypatch):
-    from spacy_elmo.export import embedder
-
     huge = [np.full((3, len(words), 12), 7e4, dtype="float32") for words in SENTENCES]
-    monkeypatch.setattr(embedder, "embed_words", lambda *_, **__: huge)
+    monkeypatch.setattr("spacy_elmo.export.embedder.embed_words", lambda *_, **__: huge)
     with pytest.raises(ValueError, match="up to 70000, too large for float16"):
         embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", dtype="float16")

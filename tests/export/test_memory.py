@@ -38,27 +38,26 @@ def write(path, n_bytes):
                 file.write(line + "\n")
 
 
+CASES = [
+    ("x.txt", "hdf5", {"layers": "all", "sentence_index": False}),
+    # An npz file has a list of its members in memory.
+    ("x.txt", "hdf5", {"tokenize": True, "sentence_index": False}),
+    ("x.jsonl", "parquet", {}),
+    ("x.conllu", "spacy", {}),
+]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-@pytest.mark.parametrize(
-    ("name", "format", "settings"),
-    [
-        ("x.txt", "hdf5", {"layers": "all", "sentence_index": False}),
-        # An npz file has a list of its members in memory.
-        ("x.txt", "hdf5", {"tokenize": True, "sentence_index": False}),
-        ("x.jsonl", "parquet", {}),
-        ("x.conllu", "spacy", {}),
-    ],
-)
+@pytest.mark.parametrize(("name", "format", "settings"), CASES)
 def test_memory(tmp_path, tiny_weights, name, format, settings):
     """`ELMO_EMBED_MB` sets how much text, 20 MB if it is not there."""
-    most = float(os.environ.get("ELMO_EMBED_MB", "20"))
-    peaks = []
+    most, peaks = float(os.environ.get("ELMO_EMBED_MB", "20")), []
     for n_mb in (1, most):
         write(tmp_path / name, n_mb * 1e6)
         options = json.dumps({**settings, "format": format, "force": True})
-        arguments = (tiny_weights, name, "out", options)
-        peaks.append(float(run_python("-c", SCRIPT, *arguments, cwd=tmp_path)))
+        printed = run_python("-c", SCRIPT, tiny_weights, name, "out", options, cwd=tmp_path)
+        peaks.append(float(printed))
     print(f"{name} to {format}: {peaks[0]:.0f} MB with 1 MB, {peaks[1]:.0f} with {most:g} MB")
     assert peaks[1] < MOST_GROWTH * peaks[0]

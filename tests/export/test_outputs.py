@@ -27,16 +27,13 @@ def one_batch(bilm, sentences):
     bilm.embed([[]], "warm")
     bilm.token_vectors(list(dict.fromkeys(word for words in sentences for word in words)))
     order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
-    order = [i for i in order if sentences[i]]
-    layers, _ = bilm.embed([sentences[i] for i in order], "warm")
-    found = dict(zip(order, layers))
-    empty = np.zeros((3, 0, bilm.config.width), dtype="float32")
-    return [found.get(i, empty) for i in range(len(sentences))]
+    layers, _ = bilm.embed([sentences[i] for i in order if sentences[i]], "warm")
+    found = dict(zip(order, [*layers, np.zeros((3, 0, bilm.config.width), dtype="float32")]))
+    return [found[i] for i in range(len(sentences))]
 
 
 def same(got, expected):
-    assert len(got) == len(expected)
-    for ours, theirs in zip(got, expected):
+    for ours, theirs in zip(got, expected, strict=True):
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
         assert ours.tobytes() == theirs.tobytes()
 
@@ -64,10 +61,8 @@ def test_bit_by_bit(folder, tiny_weights, format):
 def test_sentence_to_index(folder, tiny_weights, format):
     path = folder / FORMATS[format]
     embed_corpus(str(tiny_weights), "text.txt", path)
-    expected = {}
-    for i, words in enumerate(SENTENCES):  # as AllenNLP: the last of those that are equal
-        expected[" ".join(words)] = str(i)
-    assert index_of(format, path) == expected
+    # As AllenNLP: the last of those that are equal.
+    assert index_of(format, path) == {" ".join(words): str(i) for i, words in enumerate(SENTENCES)}
     opened = h5py.File if format == "hdf5" else np.load
     with opened(path) as file:  # no key twice
         assert len(json.loads(file["sentence_to_index"][0], object_pairs_hook=list)) == 5
@@ -83,12 +78,10 @@ def test_parquet_columns(folder, tiny_weights, monkeypatch):
     assert table.column_names == ["index", "text", "tokens", "layer_0", "layer_1", "layer_2"]
     assert table["tokens"].to_pylist() == SENTENCES
     assert table["text"].to_pylist() == [" ".join(words) for words in SENTENCES]
-    vector = table.schema.field("layer_1").type.value_type
-    assert str(vector) == "fixed_size_list<element: float>[12]"
+    assert "fixed_size_list<element: float>[12]" in str(table.schema.field("layer_1").type)
     assert pyarrow.parquet.ParquetFile("out.parquet").num_row_groups == 2
     embed_corpus(str(tiny_weights), "text.txt", folder / "b.parquet", sentence_index=False)
-    names = pyarrow.parquet.read_schema("b.parquet").names
-    assert names == ["index", "tokens", "vectors"]
+    assert pyarrow.parquet.read_schema("b.parquet").names == ["index", "tokens", "vectors"]
 
 
 def test_without_pyarrow(folder, tiny_weights, monkeypatch):
@@ -106,9 +99,8 @@ def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch)
     embed_corpus("pipeline", "x.spacy", folder / "out", layers=layers)
     assert len(list((folder / "out").glob("*.spacy"))) == 2
     docs = list(load_docs("out", spacy.blank("en").vocab))
-    originals = list(DocBin().from_disk("x.spacy").get_docs(nlp.vocab))
-    for doc, original in zip(docs, originals):
-        expected = nlp(original)
+    originals = DocBin().from_disk("x.spacy").get_docs(nlp.vocab)
+    for doc, expected in zip(docs, map(nlp, originals), strict=True):
         assert doc.text == expected.text
         assert [token.is_sent_start for token in doc] == [t.is_sent_start for t in expected]
         np.testing.assert_allclose(doc.tensor, expected.tensor, rtol=0, atol=1e-6)
@@ -134,14 +126,13 @@ def test_loader_of_half_precision(folder, tiny_weights):
 
 def test_sentences_as_keys(folder, tiny_weights):
     """As AllenNLP's --use-sentence-keys; what can be no name is refused, and nothing is lost."""
-    sentences = ["The cat sat .", "naïve 日本", "", "The cat sat ."]
-    (folder / "plain.txt").write_text("\n".join(sentences) + "\n", "utf8")
+    (folder / "plain.txt").write_text("The cat sat .\nnaïve 日本\n\nThe cat sat .\n", "utf8")
     for name, keys in (("keys", True), ("numbers", False)):
         embed_corpus(str(tiny_weights), "plain.txt", folder / f"{name}.hdf5", sentence_keys=keys)
-    with h5py.File(folder / "keys.hdf5") as keys, h5py.File(folder / "numbers.hdf5") as numbers:
-        assert set(keys) == set(sentences) - {""}
-        for i, sentence in enumerate(sentences[:2]):
-            np.testing.assert_array_equal(keys[sentence][()], numbers[str(i)][()])
+    with h5py.File("keys.hdf5") as keys, h5py.File("numbers.hdf5") as numbers:
+        assert set(keys) == {"The cat sat .", "naïve 日本"}
+        np.testing.assert_array_equal(keys["The cat sat ."], numbers["0"])
+        np.testing.assert_array_equal(keys["naïve 日本"], numbers["1"])
     path = folder / "slash.hdf5"
     with pytest.raises(ValueError, match=r"sentence 2 cannot be the name of a dataset: 'a/b"):
         embed_corpus(str(tiny_weights), "text.txt", path, sentence_keys=True)
@@ -167,14 +158,13 @@ def test_first_and_last_row(folder, tiny_weights, initial_state):
     output = folder / "out.npz"
     settings = {"layers": "all", "initial_state": initial_state}
     embed_corpus(str(tiny_weights), "text.txt", output, sentence_marks=True, **settings)
-    found = read("npz", output)
+    embed_corpus(str(tiny_weights), "text.txt", folder / "bare.npz", **settings)
+    found, bare = read("npz", output), read("npz", folder / "bare.npz")
     expected = expected_layers(SENTENCES, initial_state)
-    for vectors, words, layers in zip(found, SENTENCES, expected, strict=True):
+    for words, vectors, inner, layers in zip(SENTENCES, found, bare, expected, strict=True):
         layers = layers if words else layers[:, :0]
         np.testing.assert_allclose(vectors, layers, rtol=0, atol=1e-5)
-    embed_corpus(str(tiny_weights), "text.txt", folder / "bare.npz", **settings)
-    for vectors, bare in zip(found, read("npz", folder / "bare.npz"), strict=True):
-        np.testing.assert_allclose(vectors[:, 1:-1], bare, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(vectors[:, 1:-1], inner, rtol=0, atol=1e-6)
     with pytest.raises(ValueError, match="exists already"):
         embed_corpus(str(tiny_weights), "text.txt", output, resume=True, **settings)
 
@@ -183,8 +173,7 @@ def test_around_each_sentence_of_a_doc(inputs, tiny_weights):
     embed_corpus(str(tiny_weights), "x.spacy", inputs / "x.parquet", sentence_marks=True)
     words = TEXT.split()
     expected = [["<S>", *words[:6], "</S>", "<S>", *words[6:], "</S>"], []]
-    table = pyarrow.parquet.read_table(inputs / "x.parquet")
-    assert table["tokens"].to_pylist()[:2] == expected
+    assert pyarrow.parquet.read_table(inputs / "x.parquet")["tokens"].to_pylist()[:2] == expected
     first, second = expected_layers([words[:6], words[6:]])
     vectors = np.concatenate([first, second], axis=1)[-1]
     np.testing.assert_allclose(read("parquet", inputs / "x.parquet")[0], vectors, atol=1e-5)
@@ -195,8 +184,7 @@ def test_not_between_windows(folder, make_nlp, initial_state):
     """But where the first begins and the last ends."""
     segmenter = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
     make_nlp(segmenter=segmenter, initial_state=initial_state).to_disk("pipeline")
-    nlp = spacy.blank("en")
-    DocBin(docs=[nlp(TEXT)]).to_disk("long.spacy")
+    DocBin(docs=[spacy.blank("en")(TEXT)]).to_disk("long.spacy")
     for name, marks in (("marked", True), ("bare", False)):
         embed_corpus("pipeline", "long.spacy", folder / f"{name}.parquet", sentence_marks=marks)
     marked = pyarrow.parquet.read_table("marked.parquet")["tokens"].to_pylist()[0]

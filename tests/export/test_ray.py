@@ -78,13 +78,9 @@ def test_shards(cluster, folder, tiny_weights, monkeypatch):
 def test_tables(cluster, tiny_weights):
     table = pa.table({"id": range(len(SENTENCES)), "tokens": SENTENCES})
     expected = Embedder(str(tiny_weights))(table)
-    rows = cluster.data.from_arrow(table).map_batches(
-        Embedder,
-        fn_constructor_args=[str(tiny_weights)],
-        batch_format="pyarrow",
-        batch_size=4,
-        concurrency=1,
-    )
+    settings = {"fn_constructor_args": [str(tiny_weights)], "batch_format": "pyarrow"}
+    settings |= {"batch_size": 4, "concurrency": 1}
+    rows = cluster.data.from_arrow(table).map_batches(Embedder, **settings)
     found = sorted(rows.iter_rows(), key=lambda row: row["id"])
     columns = {"tokens": [list(row["tokens"]) for row in found]}
     columns["vectors"] = [[list(vector) for vector in row["vectors"]] for row in found]

@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import re
 import shutil
 import sys
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import lock
 from spacy_elmo.weights import safetensors_file
 
+from helpers.calls import note_calls
 from helpers.full_disk import room_for
 from helpers.models import tiny_bilm
 from helpers.prepared import content, random_text
@@ -40,11 +40,15 @@ def interrupted(embed, written):
     assert len(shards()) == 3
 
 
-@pytest.mark.parametrize("settings", [{}, {"resume": True}, {"resume": True, "force": True}])
+RESUMED = [{}, {"resume": True}, {"resume": True, "force": True}]
+
+
+@pytest.mark.parametrize("settings", [*RESUMED, {"force": True, "layers": "average"}])
 def test_finished_shards_are_not_computed_again(embed, interrupted, written, settings):
-    assert embed(**settings).entries == len(SENTENCES)
-    found = [entry.words for shard in written.found for entry in shard]
-    assert found == SENTENCES[3:]
+    """With `force` alone, all begins again."""
+    n_kept = 0 if "layers" in settings else 3
+    assert embed(**settings).entries == len(read("npz", Path("out.npz"))) == len(SENTENCES)
+    assert [entry.words for shard in written.found for entry in shard] == SENTENCES[n_kept:]
     assert not Path("out.npz.part").exists()
 
 
@@ -52,19 +56,12 @@ def test_resuming_what_is_whole_does_nothing(folder, tiny_weights):
     """And returns the same numbers."""
     settings = {"pool": "sentence", "resume": True}
     counts = embed_corpus(str(tiny_weights), "text.txt", "out.hdf5", **settings)
-    n_sentences = sum(map(bool, SENTENCES))
-    assert asdict(counts) == {"entries": 6, "tokens": 16, "vectors": n_sentences}
+    assert asdict(counts) == {"entries": 6, "tokens": 16, "vectors": 5}
     before = Path("out.hdf5").stat().st_mtime_ns
     Path("out.hdf5.part").mkdir()
     assert embed_corpus(str(tiny_weights), "text.txt", "out.hdf5", **settings) == counts
     assert Path("out.hdf5").stat().st_mtime_ns == before
     assert Path("out.hdf5.part").exists()  # somebody else made it
-
-
-def test_force_begins_again(embed, interrupted, written):
-    embed(force=True, layers="average")
-    assert len(written.found) == len(SENTENCES)
-    assert len(read("npz", Path("out.npz"))) == len(SENTENCES)
 
 
 def test_other_settings(embed, interrupted, folder):
@@ -94,15 +91,11 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
     """Between its checksum and the plan; or before a part of it is read."""
     text = Path("text.txt").read_text("utf8")
 
-    def changed(function):
-        def change(*arguments, **settings):
-            Path("text.txt").write_text(text.replace("end", "END"), "utf8")
-            return function(*arguments, **settings)
-
-        return change
+    def change(*_, **__):
+        Path("text.txt").write_text(text.replace("end", "END"), "utf8")
 
     with monkeypatch.context() as patched:
-        patched.setattr(sharding, "make_plan", changed(planning.make_plan))
+        note_calls(patched, sharding, "make_plan", change)
         with pytest.raises(ValueError, match=r"text\.txt has changed while it was read"):
             embed()
     Path("text.txt").write_text(text, "utf8")
@@ -110,7 +103,7 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
     with pytest.raises(InterruptedError):
         embed()
     written.stop_at = None
-    monkeypatch.setattr(sharding, "check_settings", changed(sharding.check_settings))
+    note_calls(monkeypatch, sharding, "check_settings", change)
     with pytest.raises(ValueError, match=r"text\.txt has changed since the shards were planned"):
         embed()
     assert not Path("out.npz").exists()
@@ -118,14 +111,9 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
 
 def test_nothing_is_overwritten(embed, folder, monkeypatch):
     """Neither what is there, nor what appears meanwhile."""
-    output, write = folder / "out.npz", sharding.write_embedded
-
-    def appear(*rest):
-        write(*rest)
-        output.write_text("mine")
-
+    output = folder / "out.npz"
     with monkeypatch.context() as patched:
-        patched.setattr(sharding, "write_embedded", appear)
+        note_calls(patched, sharding, "write_embedded", lambda *_: output.write_text("mine"))
         for settings in ({}, {}, {"resume": True}):
             with pytest.raises(ValueError, match="exists already"):
                 embed(**settings)
@@ -152,9 +140,7 @@ def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, names, is_li
     if is_link:
         part.symlink_to(place)
     is_ours = ".spacy-elmo" in names and not is_link
-    message = (
-        "was started by another .*`force=True`" if is_ours else "is in the way: .* Move it away"
-    )
+    message = "was started by another .*`force=True`" if is_ours else "is in the way: .* Move it"
     for settings in ({}, {"resume": True}, {"resume": is_ours, "force": True}):
         with pytest.raises(ValueError, match=rf"out\.npz\.part {message}"):
             embed(**settings)
@@ -181,16 +167,16 @@ def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has other devices")
 def test_output_that_is_a_link_or_a_device(folder, tiny_weights):
-    (folder / "far").mkdir()
-    (folder / "near.npz").symlink_to(folder / "far" / "x.npz")
-    embed_corpus(str(tiny_weights), "text.txt", folder / "near.npz")
-    assert (folder / "near.npz").is_symlink()
-    assert len(read("npz", folder / "far" / "x.npz")) == len(SENTENCES)
-    assert os.listdir(folder / "far") == ["x.npz"]
-    os.mkfifo(folder / "fifo.npz")
+    near, far, fifo = folder / "near.npz", folder / "far" / "x.npz", folder / "fifo.npz"
+    far.parent.mkdir()
+    near.symlink_to(far)
+    embed_corpus(str(tiny_weights), "text.txt", near)
+    assert near.is_symlink() and os.listdir("far") == ["x.npz"]
+    assert len(read("npz", far)) == len(SENTENCES)
+    os.mkfifo(fifo)
     with pytest.raises(ValueError, match=r"fifo\.npz is not a regular file"):
-        embed_corpus(str(tiny_weights), "text.txt", folder / "fifo.npz", force=True)
-    assert (folder / "fifo.npz").is_fifo()
+        embed_corpus(str(tiny_weights), "text.txt", fifo, force=True)
+    assert fifo.is_fifo()
 
 
 def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, monkeypatch):
@@ -202,10 +188,9 @@ def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, m
             raise OSError("no")
         return rename(path, target)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", fail)
-        with pytest.raises(OSError, match="no"):
-            embed_corpus(str(tiny_weights), "text.txt", folder / "out", layers="all", force=True)
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="no"):
+        embed_corpus(str(tiny_weights), "text.txt", folder / "out", layers="all", force=True)
     assert content(folder / "out") == before
 
 
@@ -217,9 +202,9 @@ def test_full_disk(embed, folder, monkeypatch, format):
     (folder / "text.txt").write_text(random_text(300), "utf8")
     settings = {"format": format, "layers": "all", "batch_tokens": 400, "resume": True}
     output = folder / "out.npz"
-    message = f"{output} cannot be written: File too large. Make room and run again with "
+    message = f"^{output} cannot be written: File too large. Make room and .* `resume=True`"
     for room, has_shards in ((9_000, False), (100_000, True)):
-        with room_for(room), pytest.raises(OSError, match=f"^{re.escape(message)}`resume=True`"):
+        with room_for(room), pytest.raises(OSError, match=message):
             embed(**settings)
         assert not output.exists()
         assert bool(shards()) == has_shards
@@ -238,11 +223,10 @@ def test_no_room_for_both(embed, monkeypatch):
 
 
 def test_one_process_at_a_time(embed, interrupted):
-    held, message = lock(Path("out.npz.part/joining/lock")), r"is writing to .*out\.npz\.part"
+    refused = pytest.raises(BlockingIOError, match=r"is writing to .*out\.npz\.part")
     for settings in ({"resume": True}, {"force": True}):
-        with held, pytest.raises(BlockingIOError, match=message):
+        with lock(Path("out.npz.part/joining/lock")), refused:
             embed(**settings)
-        held = lock(Path("out.npz.part/joining/lock"))
     assert len(shards()) == 3
     assert embed(resume=True).entries == len(SENTENCES)
 
@@ -251,12 +235,11 @@ def test_one_process_at_a_time(embed, interrupted):
 def test_packed_input_is_cut(folder, embed, written, name):
     """So an interruption does not lose all of it; the vectors are those of the plain file."""
     Path("other.txt").write_text("other\n")
-    mark = b"\xef\xbb\xbf" if name == "text.txt" else b""
-    lines = Path("text.txt").read_bytes()
+    lines = b"\xef\xbb\xbf" + Path("text.txt").read_bytes()
     if name == "x.jsonl":
         lines = b"".join(b'{"tokens": ["%d", "x"]}\n' % i for i in range(6))
-    Path(name).write_bytes(mark + lines)
-    Path(f"{name}.gz").write_bytes(gzip.compress(mark + lines))
+    Path(name).write_bytes(lines)
+    Path(f"{name}.gz").write_bytes(gzip.compress(lines))
     embed(name)
     expected = read("npz", Path("out.npz"))
     written.found.clear()

@@ -2,9 +2,7 @@
 
 import gzip
 import multiprocessing
-import os
 import shutil
-import signal
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -24,6 +22,7 @@ from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.forked import HAS_FORKS
+from helpers.killed_worker import killed_at_tenth
 from helpers.prepared import content
 from helpers.written_vectors import CONLLU, TEXT, assert_same, vectors_of
 
@@ -31,7 +30,7 @@ N_LINES = 150  # of `text.txt`
 
 
 def shards_of(folder):
-    return sorted(path for path in Path(folder).iterdir() if path.name.startswith("part-"))
+    return sorted(Path(folder).glob("part-*"))
 
 
 def table_of(folder):
@@ -59,12 +58,9 @@ def assert_same_rows(found, wanted, numbered=True):
 def test_vectors_of_one_run(shard, expected):
     counts = shard()
     wanted = expected("text.txt")
-    assert len(shards_of("out")) == 7
-    assert_same_rows(table_of("out"), wanted)
-    n_tokens = sum(map(len, wanted["tokens"].to_pylist()))
-    assert (counts.entries, counts.tokens) == (N_LINES, n_tokens)
+    assert (counts.entries, counts.tokens) == (N_LINES, sum(map(len, wanted["tokens"].to_pylist())))
     sizes = [len(pq.read_table(path)) for path in shards_of("out")]
-    assert max(sizes) < 2 * min(sizes)
+    assert len(sizes) == 7 and max(sizes) < 2 * min(sizes)
     assert_same_rows(pq.read_table("out"), wanted)  # as others read a folder
     before = content(Path("out"))
     assert shard() == type(counts)(0, 0)  # all are there
@@ -79,11 +75,10 @@ def test_running_text_is_cut_at_paragraphs(shard, folder, expected, monkeypatch)
     assert len(shards_of("out")) == 7
     assert_same_rows(table_of("out"), wanted, numbered=False)
     (folder / "y.txt").write_text(paragraph * 30)  # no empty line
-    shard("y.txt", "one", tokenize=True)
-    assert len(shards_of("one")) == 1
-    monkeypatch.setattr(planning, "MAX_UNCUT", 200)
-    shard("y.txt", "several", tokenize=True)
-    assert len(shards_of("several")) == 7
+    for name, most, n_shards in (("one", planning.MAX_UNCUT, 1), ("several", 200, 7)):
+        monkeypatch.setattr(planning, "MAX_UNCUT", most)
+        shard("y.txt", name, tokenize=True)
+        assert len(shards_of(name)) == n_shards
 
 
 def test_several_inputs(shard, folder, inputs, expected):
@@ -118,8 +113,7 @@ def test_numbers_in_other_formats(shard, expected, format):
     found = {}
     for path in shards_of(f"out.{format}"):
         assert path.suffix == f".{format}"
-        opened = h5py.File(path) if format == "hdf5" else np.load(path)
-        with opened as file:
+        with h5py.File(path) if format == "hdf5" else np.load(path) as file:
             arrays = {name: file[name][()] for name in file if name != "sentence_to_index"}
             assert found.keys().isdisjoint(arrays)
             found.update(arrays)
@@ -133,21 +127,18 @@ def test_parquet(shard, expected, column):
     words = [None if text is None else text.split() for text in texts]
     cells = texts if column == "text" else words
     payload = [np.random.default_rng(i).bytes(1000) for i in range(20)]
+    Path("in").mkdir()
     table = pa.table({"payload": payload, column: cells})
-    pq.write_table(table, "x.parquet", row_group_size=3)
-    shard("*.parquet", shards=4)
+    pq.write_table(table, "in/x.parquet", row_group_size=3)
+    shard("in/*.parquet", shards=4)
     assert len(shards_of("out")) == 3  # what stands at a file's end counts, too
     table = table_of("out")
     assert table["tokens"].to_pylist() == [cell or [] for cell in words]
-    assert table["index"].to_pylist() == list(range(20))
-    Path("in").mkdir()
-    shutil.move("x.parquet", "in/x.parquet")
     assert_same_rows(table, expected("in/*.parquet"))
 
 
 def test_a_null_in_parquet_is_named_by_its_row(shard, expected):
-    words = [["a"]] * 20
-    words[13] = ["a", None]
+    words = [["a"]] * 13 + [["a", None]] + [["a"]] * 6
     pq.write_table(pa.table({"tokens": words}), "x.parquet", row_group_size=3)
     for run in (expected, shard):
         with pytest.raises(ValueError, match=r"x.parquet: .*row 13 .*'tokens' .*with a null"):
@@ -235,12 +226,11 @@ def test_force_begins_again(shard):
     with pytest.raises(ValueError, match="`force` would delete the shards of other workers"):
         shard(worker="1/7", force=True)
     shard(output="docs", format="spacy")
-    Path("out/part-00000").write_text("mine")
-    Path("out/notes.txt").write_text("mine")
-    Path("docs/part-00000-of-00007.spacy/notes.txt").write_text("mine")
     Path("no shards").mkdir()
-    Path("no shards/part-00000-of-00007.parquet").write_text("mine")
-    for name in ("out", "docs", "no shards"):
+    foreign = ["out/part-00000", "out/notes.txt", "docs/part-00000-of-00007.spacy/notes.txt"]
+    for file in (*foreign, "no shards/part-00000-of-00007.parquet"):
+        name = file.partition("/")[0]
+        Path(file).write_text("mine")
         before = content(Path(name))
         with pytest.raises(ValueError, match=f"{name} contains"):
             shard(output=name, force=True)
@@ -264,9 +254,7 @@ def test_input_that_changes(shard, folder, expected):
 
 
 def test_line_that_cannot_be_read(shard, folder):
-    lines = (folder / "text.txt").read_bytes().split(b"\n")
-    lines[99] = b"\xff"
-    (folder / "text.txt").write_bytes(b"\n".join(lines))
+    (folder / "text.txt").write_bytes(b"The end\n" * 99 + b"\xff\n" + b"The end\n" * 50)
     with pytest.raises(ValueError, match=r"1 of 7 .*\npart-.*: text\.txt, line 100: not UTF-8"):
         shard()
     assert len(shards_of("out")) == 6
@@ -275,10 +263,10 @@ def test_line_that_cannot_be_read(shard, folder):
 
 def test_input_that_goes(folder):
     """After it was planned."""
-    (folder / "x.txt").write_text("The end\n")
+    Path("x.txt").write_text("The end\n")
     [[piece]] = make_plan([InputPiece("x.txt")], 3, tokenize=False, column=None)
     assert (piece.input, piece.stop, piece.entries, piece.read_bytes()) == (0, 8, 1, b"The end\n")
-    (folder / "x.txt").unlink()
+    Path("x.txt").unlink()
     with pytest.raises(ValueError, match=r"x\.txt cannot be read: .*No such file"):
         piece.open()
 
@@ -296,22 +284,12 @@ def test_local_workers(shard, monkeypatch):
         shard(output="one.npz", shards=None)
         shard(output="two.npz", shards=None, workers=2)
         assert Path("one.npz").read_bytes() == Path("two.npz").read_bytes()
-        patched.setattr(sharding, "_make_shard", killed_at_third)
+        patched.setattr(sharding, "_make_shard", killed_at_tenth)
         with pytest.raises(ChildProcessError, match="a worker process was killed"):
             shard(output="two", workers=2)
     assert 0 < len(shards_of("two")) < 7
     shard(output="two")
     assert content(Path("two")) == content(Path("one"))
-
-
-make_shard = sharding._make_shard
-
-
-def killed_at_third(job, folder, plan, settings, name, *rest):
-    """In a worker process: as if there were no memory left."""
-    if name.startswith("part-00002"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return make_shard(job, folder, plan, settings, name, *rest)
 
 
 @pytest.mark.parametrize("protocol", ["memory", "s3"])

@@ -28,24 +28,22 @@ def test_chunks_are_whole_lines(tmp_path, monkeypatch, block, chunk_size, end, n
     assert b"".join(chunk.data for chunk in chunks) == data
     line = 1
     for chunk in chunks:
-        assert chunk.problem is None
-        assert chunk.first_line == line
+        assert (chunk.problem, chunk.first_line) == (None, line)
         line += chunk.data.count(b"\n")
         assert len(chunk.data) <= chunk_size or b"\n" not in chunk.data[:-1]
-    for chunk in chunks[:-1]:
-        assert chunk.data.endswith(b"\n")
+    assert all(chunk.data.endswith(b"\n") for chunk in chunks[:-1])
     # The content alone decides on the places.
     monkeypatch.setattr(chunks_module, "BLOCK", 13)
     assert [chunk.data for chunk in read(path, chunk_size)] == [chunk.data for chunk in chunks]
 
 
-@pytest.mark.parametrize(
-    ("data", "size", "by_paragraph", "expected"),
-    [
-        (b"a\nb\n\nc\nd\n\r\ne\nf\ng\nh\ni\n", 9, True, b"a b  |c d \r |e f g h |i "),
-        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", 1, False, b"a |\xef\xbb\xbfb |"),
-    ],
-)
+CUTS = [
+    (b"a\nb\n\nc\nd\n\r\ne\nf\ng\nh\ni\n", 9, True, b"a b  |c d \r |e f g h |i "),
+    (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", 1, False, b"a |\xef\xbb\xbfb |"),
+]
+
+
+@pytest.mark.parametrize(("data", "size", "by_paragraph", "expected"), CUTS)
 def test_paragraphs_and_the_mark_of_byte_order(tmp_path, data, size, by_paragraph, expected):
     (tmp_path / "a.txt").write_bytes(data)
     found = [chunk.data for chunk in read(tmp_path / "a.txt", size, by_paragraph)]
@@ -79,22 +77,18 @@ LONG, GOOD = b"long " * 200, b"good\n" * 9
 
 @pytest.mark.parametrize("block", [1, 7, 1000])
 @pytest.mark.parametrize(
-    ("before", "line", "after"),
-    [
-        (b"", LONG + b"\n", GOOD),
-        (GOOD, LONG + b"\n", GOOD),
-        (GOOD, LONG + b"\n", b""),
-        (GOOD, LONG, b""),
-    ],
+    ("before", "after"), [(b"", GOOD), (GOOD, GOOD), (GOOD, b""), (GOOD, None)]
 )
-def test_a_line_that_does_not_fit_into_memory(tmp_path, monkeypatch, block, before, line, after):
+def test_a_line_that_does_not_fit_into_memory(tmp_path, monkeypatch, block, before, after):
+    """At the start, in the middle, at the end, and without an end."""
+    line, after = LONG if after is None else LONG + b"\n", after or b""
     monkeypatch.setattr(chunks_module, "BLOCK", block)
     monkeypatch.setattr(chunks_module, "MAX_LINE", 100)
     (tmp_path / "a.txt").write_bytes(before + line + after)
     chunks = read(tmp_path / "a.txt", 30)
     assert b"".join(chunk.data for chunk in chunks) == before + after
-    problems = [chunk.problem for chunk in chunks if chunk.problem is not None]
-    assert problems == [(before.count(b"\n") + 1, "a line of more than 100 bytes")]
+    (problem,) = (chunk.problem for chunk in chunks if chunk.problem is not None)
+    assert problem == (before.count(b"\n") + 1, "a line of more than 100 bytes")
     lines = (before + line + after).splitlines()
     for chunk in chunks:
         found = chunk.data.splitlines()

@@ -37,10 +37,9 @@ def test_numbers(monkeypatch):
 def test_load_text(tmp_path):
     (tmp_path / "a.txt").write_text("a b\n\n\nc\n", "utf8")
     (tmp_path / "b.txt").write_text("Good. I know.\n\nYes.\n", "utf8")
-    records = [{"tokens": ["d"]}, {"tokens": []}, {"tokens": ["e"]}, {"text": "It is. So."}]
-    records += [{"tokens": ["h"]}, {"text": "i"}]
-    text = "\n\n".join(map(json.dumps, records))
-    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    records = '{"tokens": ["d"]}\n\n{"tokens": []}\n\n{"tokens": ["e"]}\n\n{"text": "It is. So."}\n'
+    records += '\n{"tokens": ["h"]}\n\n{"text": "i"}'
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(records.encode()))
     corpus = load_text(str(tmp_path), lang="en")
     assert list(corpus.types)[2:10] == ["a", "b", "c", "Good.", "I", "know.", "Yes.", "d"]
     # a b | c | Good. I know. | Yes. | d, e | It is. So. | h | i
@@ -50,6 +49,8 @@ def test_load_text(tmp_path):
     assert corpus.documents.tolist() == [0, 2]
     with pytest.raises(ValueError, match="'words'"):
         load_text(tmp_path, format="words")
+    with pytest.raises(ValueError, match="no tokenizer for 'qqq'. Set `lang`"):
+        load_text(tmp_path, format="text", lang="qqq")
 
 
 RECORDS = [
@@ -59,36 +60,26 @@ RECORDS = [
     {"text": ""},
     {"tokens": ["\ud800"]},
 ]
+SPLIT = [["a b", "", "c"], ["I", "saw", "it", "."], ["It", "was", "big", "!"], ["\ud800"]]
+CONTRACTED = [["I", "do", "n't", "."], ["I", "do", "!"], ["Good"]]
 ENGLISH, GERMAN = {"format": "text", "lang": "en"}, {"format": "text", "lang": "de"}
+TEXTS = [
+    ("a.txt", LINES, {}, SENTENCES),
+    ("a[1].txt", LINES[:-1], {}, SENTENCES),
+    ("a.txt", LINES.replace("\n", "\r\n\r\n"), {}, SENTENCES),
+    ("a.txt", " " + LINES, {}, SENTENCES),
+    ("a.jsonl", "\n\n".join(map(json.dumps, RECORDS)), {"lang": "en"}, SPLIT),
+    ("a.txt", "  I don't.  I do!\n\nGood\n", ENGLISH, CONTRACTED),
+    ("a.txt", "Das ist z.B. gut.\n", GERMAN, [["Das", "ist", "z.B.", "gut", "."]]),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "settings", "expected"),
-    [
-        ("a.txt", LINES, {}, SENTENCES),
-        ("a[1].txt", LINES[:-1], {}, SENTENCES),
-        ("a.txt", LINES.replace("\n", "\r\n\r\n"), {}, SENTENCES),
-        ("a.txt", " " + LINES, {}, SENTENCES),
-        (
-            "a.jsonl",
-            "\n\n".join(map(json.dumps, RECORDS)),
-            {"lang": "en"},
-            [["a b", "", "c"], ["I", "saw", "it", "."], ["It", "was", "big", "!"], ["\ud800"]],
-        ),
-        (
-            "a.txt",
-            "  I don't know.  Do you?\n\nGood\n",
-            ENGLISH,
-            [["I", "do", "n't", "know", "."], ["Do", "you", "?"], ["Good"]],
-        ),
-        ("a.txt", "Das ist z.B. gut.\n", GERMAN, [["Das", "ist", "z.B.", "gut", "."]]),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "settings", "expected"), TEXTS)
 def test_sentences(tmp_path, name, text, settings, expected):
     (tmp_path / name).write_bytes(text.encode())
-    assert sentences_of(tmp_path / name, **settings) == expected
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-    assert sentences_of(tmp_path / f"{name}.gz", **settings) == expected
+    for path in (tmp_path / name, tmp_path / f"{name}.gz"):
+        assert sentences_of(path, **settings) == expected
 
 
 def test_wrapped_running_text(tmp_path, monkeypatch):
@@ -96,8 +87,7 @@ def test_wrapped_running_text(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("\n\nIt was\nbig .\n \nOne\ntwo\n", "utf8")
     assert sentences_of(tmp_path, **ENGLISH) == [["It", "was", "big", "."], ["One", "two"]]
     monkeypatch.setattr(reading, "MAX_PARAGRAPH", 3)
-    cut = [["It", "was"], ["big", "."], ["One"], ["two"]]
-    assert sentences_of(tmp_path, **ENGLISH) == cut
+    assert sentences_of(tmp_path, **ENGLISH) == [["It", "was"], ["big", "."], ["One"], ["two"]]
 
 
 def test_find_files(tmp_path, monkeypatch):
@@ -107,19 +97,18 @@ def test_find_files(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 
-    def found(*inputs):
-        files = find_files([str(given) for given in inputs])
-        return [str(file.relative_to(tmp_path)) for file in files]
-
-    assert found(tmp_path) == ["a.jsonl", "b.txt", "sub/c.txt.gz", "sub/deep/d.txt"]
-    assert found(tmp_path / "**" / "*.txt") == ["b.txt", "sub/deep/d.txt"]
-    subs = ["sub/c.txt.gz", "sub/deep/d.txt"]
-    assert found(tmp_path / "sub", tmp_path / "a.jsonl") == [*subs, "a.jsonl"]
-    assert found(tmp_path / ".hidden") == [".hidden/a.txt"]
-    assert found(tmp_path / ".hidden" / "._b.txt") == [".hidden/._b.txt"]
-    assert find_files(tmp_path / "b.txt") == find_files(str(tmp_path / "b.txt"))
     monkeypatch.chdir(tmp_path)
-    assert [str(file) for file in find_files("?.txt")] == ["b.txt"]
+    for inputs, found in (
+        (".", ["a.jsonl", "b.txt", "sub/c.txt.gz", "sub/deep/d.txt"]),
+        ("**/*.txt", ["b.txt", "sub/deep/d.txt"]),
+        (["sub", "a.jsonl"], ["sub/c.txt.gz", "sub/deep/d.txt", "a.jsonl"]),
+        (".hidden", [".hidden/a.txt"]),
+        (".hidden/._b.txt", [".hidden/._b.txt"]),
+        ("?.txt", ["b.txt"]),
+    ):
+        assert [str(path) for path in find_files(inputs)] == found
+    path = tmp_path / "b.txt"
+    assert find_files(path) == find_files(str(tmp_path / "?.txt")) == [path]
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "*.txt", "empty", "notes.md", "*.md"])
@@ -132,32 +121,23 @@ def test_nothing_readable(tmp_path, name):
 
 
 NO_OBJECT = "a line must be a JSON object with 'tokens' or 'text', got"
+UNREADABLE = [
+    ("a.txt", b"caf\xe9", "not UTF-8"),
+    ("a.jsonl", b"caf\xe9", "not UTF-8"),
+    ("a.jsonl", b'{"tokens": ["a"]', "not a JSON object: "),
+    ("a.jsonl", b"[1]", f"{NO_OBJECT} '[1]'"),
+    ("a.jsonl", b"null", f"{NO_OBJECT} 'null'"),
+    ("a.jsonl", b"{}", "no 'tokens' (a list of strings)"),
+    ("a.jsonl", b'{"tokens": "a b"}', "no 'tokens' (a list of strings)"),
+    ("a.jsonl", b'{"tokens": [1]}', "no 'tokens' (a list of strings)"),
+    ("a.jsonl", b'{"text": "\\ud800"}', "'text' contains a lone surrogate"),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "message"),
-    [
-        ("a.txt", b"caf\xe9", "not UTF-8"),
-        ("a.jsonl", b"caf\xe9", "not UTF-8"),
-        ("a.jsonl", b'{"tokens": ["a"]', "not a JSON object: "),
-        ("a.jsonl", b"[1]", f"{NO_OBJECT} '[1]'"),
-        ("a.jsonl", b'"a"', f"{NO_OBJECT} '\"a\"'"),
-        ("a.jsonl", b"null", f"{NO_OBJECT} 'null'"),
-        ("a.jsonl", b"{}", "no 'tokens' (a list of strings)"),
-        ("a.jsonl", b'{"tokens": "a b"}', "no 'tokens' (a list of strings)"),
-        ("a.jsonl", b'{"tokens": [1]}', "no 'tokens' (a list of strings)"),
-        ("a.jsonl", b'{"text": "\\ud800"}', "'text' contains a lone surrogate"),
-    ],
-)
+@pytest.mark.parametrize(("name", "line", "message"), UNREADABLE)
 def test_lines_that_cannot_be_read(tmp_path, name, line, message):
     good = b'{"tokens": ["a"]}\n'
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzip.compress(good + b"\n" + line + b"\n" + good))
     with pytest.raises(ValueError, match="^" + re.escape(f"{path}, line 3: {message}")):
         sentences_of(path)
-
-
-def test_language_that_spacy_does_not_have(tmp_path):
-    (tmp_path / "a.txt").write_text("It rains.", "utf8")
-    with pytest.raises(ValueError, match="no tokenizer for 'qqq'. Set `lang`"):
-        sentences_of(tmp_path, format="text", lang="qqq")

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +13,7 @@ from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus, prepare
 
-from helpers.prepared import (
-    SMALL,
-    assert_same_text,
-    content,
-    manifest_of,
-    random_text,
-    sentences_of,
-)
+from helpers.prepared import SMALL, assert_same_text, content, random_text, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 
@@ -35,33 +29,22 @@ def test_against_plain_python(tmp_path):
     sentences = [line for line in lines if line]
     assert sentences_of(corpus) == sentences
     counts = Counter(word for sentence in sentences for word in sentence)
-    ordered = sorted((-n, word) for word, n in counts.items() if word not in ("<S>", "</S>"))
-    assert list(corpus.types) == ["<S>", "</S>", *(word for _, word in ordered)]
-    assert corpus.counts().tolist() == [
-        counts["<S>"] + len(sentences),
-        counts["</S>"],
-        *(-n for n, _ in ordered),
-    ]
-    np.testing.assert_array_equal(
-        corpus.counts(), np.bincount(corpus.tokens[:], minlength=len(corpus.types))
-    )
-    words = [word for n, word in ordered if -n >= 3 and word != "<UNK>"]
+    ordered = ["<S>", "</S>"]
+    ordered += sorted(counts.keys() - {"<S>", "</S>"}, key=lambda word: (-counts[word], word))
+    assert list(corpus.types) == ordered
+    n_times = counts + Counter({"<S>": len(sentences)})
+    assert corpus.counts().tolist() == [n_times[word] for word in ordered]
+    np.testing.assert_array_equal(corpus.counts(), np.bincount(corpus.tokens[:]))
+    words = [word for word in ordered[2:] if counts[word] >= 3 and word != "<UNK>"]
     vocabulary = Vocabulary.from_disk(tmp_path / "out" / "vocab.txt")
     assert vocabulary.words == ["<S>", "</S>", "<UNK>", *words[:37]]
-    firsts, n = [], 0  # of documents
-    for before, line in zip([[], *lines], lines):
-        if line and not before:
-            firsts.append(n)
-        n += bool(line)
-    assert corpus.documents.tolist() == firsts
+    starts = [i for i, line in enumerate(lines) if line and (i == 0 or not lines[i - 1])]
+    assert corpus.documents.tolist() == [sum(map(bool, lines[:i])) for i in starts]
     assert corpus.n_words == sum(counts.values())
     assert len(list((tmp_path / "out").glob("tokens-*.npy"))) > 1
-    assert manifest_of(tmp_path / "out")["counts"] == {
-        "tokens": corpus.n_words,
-        "sentences": len(sentences),
-        "documents": len(firsts),
-        "types": len(corpus.types),
-    }
+    figures = {"tokens": corpus.n_words, "sentences": len(sentences)}
+    figures |= {"documents": len(starts), "types": len(ordered)}
+    assert json.loads(content(tmp_path / "out")["manifest.json"])["counts"] == figures
     assert_same_text(corpus, load_text(tmp_path / "a.txt"))
 
 
@@ -87,13 +70,12 @@ def write_inputs(folder):
 def test_every_kind_of_input(tmp_path, format):
     inputs = write_inputs(tmp_path / "in")
     expected = load_text(inputs, format=format, lang="en")
-    small = {**SMALL, "chunk_size": 3000}  # more than a paragraph
-    corpus = prepare(inputs, tmp_path / "one", format=format, lang="en", **small)
+    for chunk_size in (3000, 10**6):  # More than a paragraph; the places of the cuts are no matter.
+        settings = {**SMALL, "chunk_size": chunk_size, "format": format, "lang": "en"}
+        corpus = prepare(inputs, tmp_path / str(chunk_size), **settings)
     assert_same_text(corpus, expected)
     assert {"a b", "", "c\nd", "e\r", "\0", "half \ud800"} < set(corpus.types)
-    # The places of the cuts are no matter.
-    prepare(inputs, tmp_path / "other", format=format, lang="en", **{**small, "chunk_size": 10**6})
-    assert content(tmp_path / "one") == content(tmp_path / "other")
+    assert content(tmp_path / "3000") == content(tmp_path / "1000000")
 
 
 @pytest.mark.processes
@@ -101,27 +83,24 @@ def test_in_several_processes(tmp_path):
     inputs = write_inputs(tmp_path / "in")
     (inputs / "c.jsonl").write_bytes(b'{"tokens": ["a", "b\\n"]}\n' * 500)
     (inputs / "d.jsonl.gz").unlink()
-    prepare(inputs, tmp_path / "one", **SMALL)
-    prepare(inputs, tmp_path / "two", **{**SMALL, "n_process": 2})
+    for name, n_process in (("one", 1), ("two", 2)):
+        prepare(inputs, tmp_path / name, **{**SMALL, "n_process": n_process})
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
 def test_wrapped_text_is_cut_between_paragraphs(tmp_path):
-    text = "It was\nbig .\nIt is\n\nOne\r\ntwo\r\n\r\n" * 50
-    (tmp_path / "a.txt").write_bytes(text.encode())
+    (tmp_path / "a.txt").write_bytes(b"It was\nbig .\nIt is\n\nOne\r\ntwo\r\n\r\n" * 50)
     corpus = prepare(tmp_path / "a.txt", tmp_path / "out", format="text", lang="en", **SMALL)
     assert sentences_of(corpus) == [["It", "was", "big", "."], ["It", "is"], ["One", "two"]] * 50
     assert corpus.documents.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *[("format", "words"), ("on_error", "stop"), ("min_count", 0), ("max_size", 3)],
-        *[("max_sentence", 0), ("n_process", 0)],
-        *[("worker", worker) for worker in ("0/3", "4/3", "1", "a/b")],
-    ],
-)
+IMPOSSIBLE = [("format", "words"), ("on_error", "stop"), ("min_count", 0), ("max_size", 3)]
+IMPOSSIBLE += [("max_sentence", 0), ("n_process", 0)]
+IMPOSSIBLE += [("worker", worker) for worker in ("0/3", "4/3", "1", "a/b")]
+
+
+@pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
 def test_impossible_settings(tmp_path, name, value):
     (tmp_path / "a.txt").write_text("a\n", "utf8")
     with pytest.raises(ValueError, match=f"{name}`? must be .*{value}"):
@@ -143,30 +122,28 @@ def test_the_same_again(prepared, tmp_path):
     """A text that was touched, or moved, is the same."""
     before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
     source = tmp_path / "a.txt"
-    prepare(source, prepared, **SMALL)
     os.utime(source)
     prepare(source, prepared, **SMALL)
     prepare(source.rename(tmp_path / "b.txt"), prepared, **SMALL)
     assert before == {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"min_count": 5}, "min_count is 2, not 5"),
-        ({"format": "text", "lang": "en"}, "format is 'sentences', not 'text'"),
-        ({"text": "a b\nd\n"}, "'.*a.txt' has other content"),
-        ({"text": "a b\n"}, "'.*a.txt' has other content"),
-        ({"inputs": ["a.txt", "a.txt"]}, "1 files, not from 2"),
-    ],
-)
-def test_another_corpus(prepared, tmp_path, change, message):
-    before = content(prepared)
-    if "text" in change:
-        (tmp_path / "a.txt").write_text(change.pop("text"), "utf8")
-    inputs = [tmp_path / name for name in change.pop("inputs", ["a.txt"])]
+CHANGES = [
+    ({"min_count": 5}, "min_count is 2, not 5"),
+    ({"format": "text", "lang": "en"}, "format is 'sentences', not 'text'"),
+    ({"text": "a b\nd\n"}, "'.*a.txt' has other content"),
+    ({"text": "a b\n"}, "'.*a.txt' has other content"),
+    ({"inputs": ["a.txt", "a.txt"]}, "1 files, not from 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES)
+def test_another_corpus(prepared, tmp_path, monkeypatch, change, message):
+    monkeypatch.chdir(tmp_path)
+    before, settings = content(prepared), {"inputs": "a.txt", **SMALL, **change}
+    Path("a.txt").write_text(settings.pop("text", "a b\nc\n"), "utf8")
     with pytest.raises(ValueError, match=f"another corpus: .*{message}.* another folder"):
-        prepare(inputs, prepared, **change, **SMALL)
+        prepare(output=prepared, **settings)
     assert content(prepared) == before
 
 
@@ -207,11 +184,10 @@ def described(data):
 def test_manifest(prepared, tmp_path):
     """The corpus itself is no input, where it is in the folder of the inputs."""
     prepare(tmp_path, prepared, **SMALL)
-    manifest, source = manifest_of(prepared), tmp_path / "a.txt"
+    files, source = content(prepared), tmp_path / "a.txt"
+    manifest = json.loads(files.pop("manifest.json"))
     about = {"path": str(source), "modified": source.stat().st_mtime_ns}
     assert manifest["inputs"] == [{**about, **described(source.read_bytes())}]
-    files = content(prepared)
-    del files["manifest.json"]
     assert manifest["files"] == {name: described(data) for name, data in files.items()}
     assert manifest["skipped"] == {"by_file": {}, "first": []}
 

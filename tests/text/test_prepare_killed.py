@@ -33,14 +33,12 @@ def whole(run, tmp_path):
 
 
 def test_corpus(run, whole, tmp_path):
+    out = tmp_path / "out"
     for step in left_at_each_step(run, tmp_path):
-        assert (
-            not is_prepared(tmp_path / "out") or whole.items() <= content(tmp_path / "out").items()
-        )
+        assert not is_prepared(out) or whole.items() <= content(out).items()
         run()
-        assert content(tmp_path / "out") == whole, step
-    assert step > 30
-    assert content(tmp_path / "out") == whole
+        assert content(out) == whole, step
+    assert step > 30 and content(out) == whole
 
 
 def test_corpus_killed_again_and_again(run, whole, tmp_path):

@@ -11,17 +11,13 @@ from spacy_elmo.text.prepare import prepare
 from spacy_elmo.text.size import audit_tokens, estimate_tokens
 from spacy_elmo.weights import safetensors_file
 
-from helpers.commands import run_elmo
+from helpers.commands import run_elmo, shown_by
 from helpers.models import WORDS_ONLY, tiny_bilm
 
 LINES = [f"the cat number {i} sat on a mat ." for i in range(3000)]
 N_TOKENS = sum(len(line.split()) for line in LINES)
-RECORDS = [{"tokens": line.split()} for line in LINES]
-CONTENTS = {
-    "a.txt": "\n".join(LINES),
-    "b.jsonl": "\n".join(map(json.dumps, RECORDS)),
-    "c.jsonl": "\n".join(json.dumps(record, separators=(",", ":")) for record in RECORDS),
-}
+RECORDS = "\n".join(json.dumps({"tokens": line.split()}) for line in LINES)
+CONTENTS = {"a.txt": "\n".join(LINES), "b.jsonl": RECORDS}
 
 
 @pytest.fixture
@@ -32,7 +28,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [*CONTENTS, *(f"{name}.gz" for name in CONTENTS)])
+@pytest.mark.parametrize("name", [name + end for name in CONTENTS for end in ("", ".gz")])
 def test_small_files_are_counted_and_large_ones_estimated(folder, name, monkeypatch):
     assert estimate_tokens(folder / name) == N_TOKENS
     monkeypatch.setattr(text_size, "SAMPLE", 20_000)
@@ -42,21 +38,19 @@ def test_small_files_are_counted_and_large_ones_estimated(folder, name, monkeypa
 PARTS = b"".join(gzip.compress(line) for line in (b"a b c\n", b"d e\n", b"f\n"))
 BAD = b'no json\n{"text": 3}\n["a"]\n{"tokens": ["a", "b"]}\n'
 MARK = b"\xef\xbb\xbf"
+KINDS = [
+    ("a.txt.gz", PARTS, "sentences", 6),
+    ("a.txt", MARK + b"one two", "sentences", 2),
+    ("a.jsonl", MARK + b'{"tokens": ["one", "two"]}', "sentences", 2),
+    ("a.jsonl", BAD, "sentences", 2),
+    # Running text has more tokens than words.
+    ("a.txt", b"I can't see. Can you?\n" * 100, "sentences", 500),
+    ("a.txt", b"I can't see. Can you?\n" * 100, "text", 600),
+    ("a.jsonl", b'{"text": "I can\'t see. Can you?"}\n' * 100, "text", 600),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "format", "expected"),
-    [
-        ("a.txt.gz", PARTS, "sentences", 6),
-        ("a.txt", MARK + b"one two", "sentences", 2),
-        ("a.jsonl", MARK + b'{"tokens": ["one", "two"]}', "sentences", 2),
-        ("a.jsonl", BAD, "sentences", 2),
-        # Running text has more tokens than words.
-        ("a.txt", b"I can't see. Can you?\n" * 100, "sentences", 500),
-        ("a.txt", b"I can't see. Can you?\n" * 100, "text", 600),
-        ("a.jsonl", b'{"text": "I can\'t see. Can you?"}\n' * 100, "text", 600),
-    ],
-)
+@pytest.mark.parametrize(("name", "data", "format", "expected"), KINDS)
 def test_kinds_of_text(tmp_path, name, data, format, expected):
     (tmp_path / name).write_bytes(data)
     assert estimate_tokens(tmp_path / name, format=format) == expected
@@ -70,8 +64,7 @@ def test_what_cannot_be_read(tmp_path, name):
 
 
 def test_parts_that_would_fill_the_memory(tmp_path):
-    part = gzip.compress(b"x" * 2**20, mtime=0)
-    (tmp_path / "parts.txt.gz").write_bytes(part * 300)
+    (tmp_path / "parts.txt.gz").write_bytes(gzip.compress(b"x" * 2**20, mtime=0) * 300)
     tracemalloc.start()
     estimate_tokens(tmp_path / "parts.txt.gz")
     peak = tracemalloc.get_traced_memory()[1]
@@ -109,26 +102,19 @@ def text(tmp_path):
 
 def test_bytes(text):
     found = audit_tokens(BiLMConfig(), [str(text)])
+    frequent = ["日" * 17, "a" * 49, "é" * 25]
+    cut = {"cut": 4, "share": 0.5, "limit": "48 UTF-8 bytes", "most frequent": frequent}
+    assert found == {"tokens": 8, **cut}
     # By the model's own spelling: it reads a cut token and a longer one alike.
-    spelled = character_ids(
-        [*TOKENS, *(token + "x" for token in TOKENS)], max_characters=50, widest_filter=5
-    )
-    alike = [(one == other).all() for one, other in zip(spelled, spelled[len(TOKENS) :])]
-    full = {TOKENS[0], TOKENS[2], TOKENS[4]}  # read to the end, but with no room for more
-    cut = [token for token, is_cut in zip(TOKENS, alike) if is_cut and token not in full]
-    assert found == {
-        "tokens": 8,
-        "cut": len(cut),
-        "share": len(cut) / 8,
-        "limit": "48 UTF-8 bytes",
-        "most frequent": ["日" * 17, "a" * 49, "é" * 25],
-    }
+    for token in TOKENS:
+        rows = character_ids([token[:-1], token, token + "x"], max_characters=50, widest_filter=5)
+        assert (rows[1] == rows[2]).all() == (token != "word")  # no room for more
+        assert (rows[0] == rows[1]).all() == (token in frequent)
 
 
 def test_models_of_other_kinds(text):
     """One of code points; one without characters."""
-    sizes = BiLMConfig(token_encoder="manylangs", n_characters=300)
-    found = audit_tokens(sizes, [str(text)])
+    found = audit_tokens(BiLMConfig(token_encoder="manylangs", n_characters=300), [str(text)])
     assert (found["cut"], found["limit"]) == (1, "48 code points")
     with pytest.raises(ValueError, match="a model without characters does not truncate"):
         audit_tokens(BiLMConfig(**WORDS_ONLY), [str(text)])
@@ -139,8 +125,7 @@ def test_models_of_other_kinds(text):
 
 def test_command(text, tmp_path):
     safetensors_file.write(tiny_bilm(max_characters_per_token=50), tmp_path / "a.safetensors")
-    given = ("info", tmp_path / "a.safetensors", "--audit", text)
-    assert json.loads(run_elmo(*given, "--json").stdout)["audit"]["cut"] == 4
-    lines = [" ".join(line.split()) for line in run_elmo(*given).stdout.splitlines()]
-    assert "cut 4" in lines
-    assert "audit" not in run_elmo("info", tmp_path / "a.safetensors").stdout
+    given = ("info", tmp_path / "a.safetensors")
+    assert json.loads(run_elmo(*given, "--audit", text, "--json").stdout)["audit"]["cut"] == 4
+    assert " cut 4 " in shown_by(*given, "--audit", text)
+    assert "audit" not in shown_by(*given)

@@ -38,8 +38,7 @@ def test_in_order_and_only_a_few_wait():
 @pytest.mark.processes
 def test_errors_come_in_their_turn():
     for n_process in (1, 2):
-        tasks = [(i, ("x" if i == 2 else "3",)) for i in range(9)]
-        results = map_in_order(int, tasks, n_process)
+        results = map_in_order(int, [(i, ("x" if i == 2 else "3",)) for i in range(9)], n_process)
         assert [next(results), next(results)] == [(0, 3), (1, 3)]
         with pytest.raises(ValueError, match="'x'"):
             next(results)

@@ -1,6 +1,7 @@
 """A page in a real browser: pointer, keys, layers, filter, both color schemes, print."""
 
 import shutil
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -17,12 +18,9 @@ from spacy_elmo.viewer.senses import senses_section
 from helpers import shown_pages
 
 pytestmark = pytest.mark.browser
-sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="no playwright: pip install playwright"
-)
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+FOUND = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+CHROMIUM = next(filter(None, FOUND), None)
 SWITCHES = ("background-networking", "component-update", "gpu", "sync")
 ARGUMENTS = ["--no-sandbox", *(f"--disable-{name}" for name in SWITCHES)]
 VIEWS = ["layer 0", "layer 1", "mix (average)"]
@@ -50,11 +48,9 @@ def drawn(word, n, vocab):
 @pytest.fixture(scope="module")
 def section():
     vocab, rng = Vocab(), np.random.default_rng(0)
-    words = [drawn("bank", N, vocab), drawn("</script>", N, vocab), drawn("once", 1, vocab)]
-    words.append(Drawn("never", 0, []))
-    vectors = []
-    for one in words:
-        n = len(one.occurrences)
+    sizes = {"bank": N, "</script>": N, "once": 1, "never": 0}
+    words, vectors = [drawn(word, n, vocab) for word, n in sizes.items()], []
+    for n in sizes.values():
         layers = rng.normal(size=(3, n, 6)) + (16 * (np.arange(n) % 2) - 8)[:, None] * np.eye(6)[0]
         layers[0] = 1.0
         vectors.append(layers)
@@ -84,26 +80,26 @@ def browser():
 
 
 @pytest.fixture
-def open_page(browser, path):
-    """Opens the page; at the end it has made one request, and no error."""
-    contexts, requests, errors = [], [], []
+def open_page(browser, path, tmp_path):
+    """Opens pages; at the end each has made one request, and no error."""
+    opened, requests, errors = [], [], []
 
-    def open_page(**options):
-        options = {"reduced_motion": "reduce", "width": 1200, **options}
-        size = {"width": options.pop("width"), "height": 1000}
-        context = browser.new_context(offline=True, viewport=size, **options)
-        contexts.append(context)
-        page = context.new_page()
+    def open_page(text=None, width=1200, reduced_motion="reduce", **options):
+        place = path if text is None else tmp_path / "page.html"
+        if text is not None:
+            place.write_text(text, "utf8")
+        options |= {"viewport": {"width": width, "height": 1000}, "reduced_motion": reduced_motion}
+        page = contexts.enter_context(browser.new_context(offline=True, **options)).new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.on("console", lambda message: errors.append(message.text))
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(path.as_uri())
+        opened.append(place.as_uri())
+        page.goto(opened[-1])
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert requests == [path.as_uri()] * len(contexts)
+    with ExitStack() as contexts:
+        yield open_page
+    assert requests == opened
     assert errors == []
 
 
@@ -118,8 +114,7 @@ def dots(page, section, view=2, word=0):
     page.locator("canvas").scroll_into_view_if_needed()
     box = page.locator("canvas").bounding_box()
     size = np.array([box["width"], box["height"]]) - 2  # its border
-    spread = np.ptp(places, axis=0)
-    scale = ((size - 2 * MARGIN) / np.maximum(spread, 1e-9)).min()
+    scale = ((size - 2 * MARGIN) / np.maximum(np.ptp(places, axis=0), 1e-9)).min()
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
     return [box["x"] + 1, box["y"] + 1] + size / 2 + (places - middle) * scale * [1, -1]
 
@@ -127,6 +122,11 @@ def dots(page, section, view=2, word=0):
 def sentence(section, i, word=0):
     one = section["words"][word]
     return " ".join((one["before"][i], one["itself"][i], one["after"][i]))
+
+
+def number_shown(page, section):
+    tip = page.locator(".tip").inner_text()
+    return next(i for i in range(N) if sentence(section, i) in tip)
 
 
 def slide(page, view, number=0):
@@ -172,11 +172,8 @@ def test_click_shows_the_nearest(page, section):
     i, before, shown = 9, pixels(page), rows(page, "near")
     page.mouse.click(*dots(page, section)[i])
     assert sentence(section, i) in page.locator(".near p").inner_text()
-    found = [
-        (row.locator("td").first.inner_text(), row.get_attribute("data-number"))
-        for row in shown.all()
-    ]
-    assert found == [(f"{cosine:.3f}", str(j)) for j, cosine in zip(near[i], cosines[i])]
+    assert [int(row.get_attribute("data-number")) for row in shown.all()] == near[i].tolist()
+    assert shown.locator("td:first-child").all_inner_texts() == [f"{c:.3f}" for c in cosines[i]]
     assert pixels(page) != before
     shown.first.click()  # on to the nearest one
     assert sentence(section, near[i][0]) in page.locator(".near p").inner_text()
@@ -187,8 +184,7 @@ def test_click_shows_the_nearest(page, section):
 
 
 def test_layers(page, section):
-    slider = page.get_by_role("slider", name="Layer").first
-    facts = page.locator(".facts")
+    slider, facts = page.get_by_role("slider", name="Layer").first, page.locator(".facts")
     assert slider.get_attribute("aria-valuetext") == "mix (average)"
     assert "of the variance" in facts.inner_text()
     before = pixels(page)
@@ -245,7 +241,7 @@ def test_drag_selects_a_region(page, section):
     page.mouse.move(left - 30, top, steps=3)
     page.mouse.move(left, top, steps=2)
     page.mouse.up()
-    inside = {i for i in range(N) if places[i][0] <= left and places[i][1] <= top}
+    inside = set(np.flatnonzero((places <= [left, top]).all(axis=1)))
     assert 0 < len(inside) < N
     assert heading(page) == f"{len(inside)} of {N} occurrences in the region"
     assert {int(row.get_attribute("data-number")) for row in rows(page).all()} == inside
@@ -262,12 +258,9 @@ def test_drag_selects_a_region(page, section):
 def test_keys(page, section):
     page.locator("canvas").focus()
     page.keyboard.press("ArrowRight")
-    first = page.locator(".tip").inner_text()
-    places = dots(page, section)
-    start = next(i for i in range(N) if sentence(section, i) in first)
+    start, places = number_shown(page, section), dots(page, section)
     page.keyboard.press("ArrowLeft")
-    second = page.locator(".tip").inner_text()
-    found = next(i for i in range(N) if sentence(section, i) in second)
+    found = number_shown(page, section)
     assert places[found][0] < places[start][0]
     assert sentence(section, found) in page.locator(".live").inner_text()
     page.keyboard.press("Enter")
@@ -294,9 +287,9 @@ def test_groups_and_gold_senses(page, section):
     assert legend.first.inner_text().startswith("group 1")
     assert "river" in page.locator(".typical", has_text="river").first.inner_text()
     assert heading(page) == f"{N} occurrences"
-    table = page.locator(".layers table")
-    assert table.locator("tr").count() == 1 + len(VIEWS)
-    assert "100.0%" in table.locator("tr").nth(3).inner_text()
+    layers = page.locator(".layers table tr")
+    assert layers.count() == 1 + len(VIEWS)
+    assert "100.0%" in layers.nth(3).inner_text()
 
 
 def test_words_and_the_whole_list(page):
@@ -315,8 +308,7 @@ def test_words_and_the_whole_list(page):
 
 
 def test_text_is_text(page, section):
-    assert page.title() == f"bank {HOSTILE[1]}"
-    assert page.locator("h1").inner_text() == f"bank {HOSTILE[1]}"
+    assert page.title() == page.locator("h1").inner_text() == f"bank {HOSTILE[1]}"
     pick(page, "</script>")
     page.get_by_role("button", name=f"Show all {N}").click()
     shown = " ".join(page.locator(".list").inner_text().split())
@@ -336,18 +328,16 @@ def test_heat_and_bars(page, path):
         slide(page, view, number=1)
         expected = [f"{value:.2f}" for value in shown_pages.fractions(heat["cosines"][view])]
         assert page.locator("table.heat td").all_inner_texts()[1:] == expected
-    bars = page.locator("table.bars .bar > div")
-    widths = [bar.bounding_box()["width"] for bar in bars.all()]
+    widths = [bar.bounding_box()["width"] for bar in page.locator("table.bars .bar > div").all()]
     assert widths[1] / widths[0] == pytest.approx(3, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "color"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 28)")]
-)
-def test_color_schemes_and_print(open_page, scheme, color):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_color_schemes_and_print(open_page, scheme):
     page = open_page(color_scheme=scheme)
     background = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(background) == color
+    colors = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}
+    assert page.evaluate(background) == colors[scheme]
     on_screen = pixels(page)
     assert len(on_screen) > 3000  # something is drawn
     page.emulate_media(media="print")
@@ -357,36 +347,25 @@ def test_color_schemes_and_print(open_page, scheme, color):
     assert pixels(page) == on_screen
 
 
-def test_frame(browser, path, tmp_path):
+def test_frame(open_page, path):
     """As notebooks show it."""
-    errors = []
-    outer = tmp_path / "outer.html"
-    outer.write_text(f"<!DOCTYPE html><p>{in_frame(path.read_text('utf8'), 'senses')}", "utf8")
-    with browser.new_context(offline=True) as context:
-        page = context.new_page()
-        page.on("console", lambda message: errors.append(message.text))
-        page.goto(outer.as_uri())
-        frame = page.frame_locator("iframe")
-        assert frame.locator(".list h3").inner_text() == f"{N} occurrences"
-        frame.locator(".list tr.pick").first.click()
-        assert frame.locator(".near tr.pick").count() == 10
-    assert errors == []
+    text = f"<!DOCTYPE html><p>{in_frame(path.read_text('utf8'), 'senses')}"
+    frame = open_page(text).frame_locator("iframe")
+    assert heading(frame) == f"{N} occurrences"
+    frame.locator(".list tr.pick").first.click()
+    assert frame.locator(".near tr.pick").count() == 10
 
 
-def test_curve(browser, tmp_path):
+def test_curve(open_page):
     """A line for each kind of damage, its points on it, and the same as text."""
     rows = [
         {"damage": kind, "damaged": share, "scores": {"ents_f": 0.8 - share * loss}}
         for kind, loss in (("ocr", 1.0), ("keyboard", 0.0))
         for share in (0.0, 0.15, 0.3)
     ]
-    path = tmp_path / "curve.html"
-    path.write_text(make_page("curve", [curve_section(rows, "ents_f")]), "utf8")
-    page = browser.new_page()
-    page.goto(path.as_uri())
+    page = open_page(make_page("curve", [curve_section(rows, "ents_f")]))
     lines = [line.get_attribute("d") for line in page.locator(".curve path[style]").all()]
     assert lines == ["M60 20L420 160L780 300", "M60 20L420 20L780 20"]
     assert page.locator(".curve path[transform]").count() == 6
     assert page.locator("tbody tr").nth(2).inner_text().split() == ["ocr", "30.0%", "50.00%"]
     assert page.locator(".curve").bounding_box()["width"] > 400
-    page.close()

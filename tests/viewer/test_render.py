@@ -27,6 +27,18 @@ def nlp(make_nlp):
     return make_nlp(store_layers=True)
 
 
+@pytest.fixture
+def docs(nlp):
+    return list(nlp.pipe(TEXTS))
+
+
+def vectors_of(docs):
+    """Those of *bank*: the layers, and the mix."""
+    banks = [(doc, token.i) for doc in docs for token in doc if token.text == "bank"]
+    layers = np.stack([doc._.elmo[:, i] for doc, i in banks], axis=1)
+    return [*layers, np.stack([doc.tensor[i] for doc, i in banks])]
+
+
 def section_of(shown, **settings):
     """The only section of a page."""
     data = shown_pages.data_of(render(shown, jupyter=False, **settings))
@@ -39,8 +51,7 @@ def cosines(one, other):
     return one @ other.T / np.linalg.norm(one, axis=1)[:, None] / np.linalg.norm(other, axis=1)
 
 
-def test_senses(nlp):
-    docs = list(nlp.pipe(TEXTS))
+def test_senses(docs):
     section = section_of(docs, word=["bank", "money", "river", "lends", "sea"])
     assert section["views"] == ["layer 0", "layer 1", "layer 2", "mix"]
     bank, money, river, lends, sea = section["words"]
@@ -48,10 +59,7 @@ def test_senses(nlp):
     assert bank["before"][:2] == ["the river", "a"]
     assert bank["after"][:2] == ["is green .", "of mud by the river"]
     assert bank["itself"] == ["bank"] * 6
-    places = [(doc, t.i) for doc in docs for t in doc if t.text == "bank"]
-    layers = [np.stack([doc._.elmo[n, i] for doc, i in places]) for n in range(3)]
-    layers.append(np.stack([doc.tensor[i] for doc, i in places]))
-    for view, vectors in zip(bank["views"], layers, strict=True):
+    for view, vectors in zip(bank["views"], vectors_of(docs), strict=True):
         every = cosines(vectors, vectors)
         near = shown_pages.numbers(view["neighbors"]).reshape(6, 5)
         shown = shown_pages.fractions(view["cosines"]).reshape(6, 5)
@@ -66,13 +74,11 @@ def test_senses(nlp):
     assert money["views"] and river["views"]
 
 
-def test_places_are_the_components_aligned(nlp):
-    docs = list(nlp.pipe(TEXTS))
+def test_places_are_the_components_aligned(docs):
     (word,) = section_of(docs, word="bank")["words"]
-    places = [(doc, t.i) for doc in docs for t in doc if t.text == "bank"]
     shown = [shown_pages.fractions(view["places"]).reshape(6, 2) for view in word["views"]]
     for layer in (1, 2):
-        vectors = np.stack([doc._.elmo[layer, i] for doc, i in places]).astype("float64")
+        vectors = vectors_of(docs)[layer].astype("float64")
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         left, lengths, _ = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
         # Turned or not, the distances are those of the two components.
@@ -86,11 +92,10 @@ def test_places_are_the_components_aligned(nlp):
     np.testing.assert_allclose(turn, turn.T, atol=1e-3)
 
 
-def test_gold_senses_and_options(nlp):
-    docs = list(nlp.pipe(TEXTS))
+def test_gold_senses_and_options(docs):
     for doc, label in zip(docs, ["shore", "shore", "money", "money", "", "row"]):
-        spans = [doc[t.i : t.i + 1] for t in doc if t.text == "bank"]
-        doc.spans["senses"] = [spacy.tokens.Span(doc, s.start, s.end, label) for s in spans]
+        banks = [t.i for t in doc if t.text == "bank"]
+        doc.spans["senses"] = [spacy.tokens.Span(doc, i, i + 1, label) for i in banks]
     options = {"gold": "spans:senses", "limit": 5, "projection": "tsne", "seed": 3}
     (word,) = section_of(docs, word="bank", options=options)["words"]
     assert (word["total"], len(word["before"])) == (6, 5)
@@ -105,24 +110,21 @@ def test_gold_senses_and_options(nlp):
 
 def test_without_layers_or_tensor(nlp, make_nlp):
     """spaCy's `doc_cleaner` removes the tensor; the layers are shown."""
-    docs = list(make_nlp().pipe(TEXTS))
-    assert section_of(docs, word="bank")["views"] == ["vectors"]
+    assert section_of(list(make_nlp().pipe(TEXTS)), word="bank")["views"] == ["vectors"]
     nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
     section = section_of(list(nlp.pipe(TEXTS)), word="bank")
     assert section["views"] == ["layer 0", "layer 1", "layer 2"]
     assert section["words"][0]["total"] == 6
 
 
-def test_heat(nlp):
-    docs = list(nlp.pipe([TEXTS[0], TEXTS[2]]))
-    section = section_of(docs, style="heat")
-    assert section["rows"] == [token.text for token in docs[0]]
-    for number in range(3):
-        shown = shown_pages.fractions(section["cosines"][number]).reshape(6, 4)
-        expected = cosines(docs[0]._.elmo[number], docs[1]._.elmo[number])
-        np.testing.assert_allclose(shown, expected, atol=1e-4)
-    mix = shown_pages.fractions(section["cosines"][3]).reshape(6, 4)
-    assert mix[2, 1] == pytest.approx(docs[0][2].similarity(docs[1][1]), abs=1e-4)
+def test_heat(docs):
+    one, two = docs[0], docs[2]
+    section = section_of([one, two], style="heat")
+    assert section["rows"] == [token.text for token in one]
+    *layers, mix = [shown_pages.fractions(text).reshape(6, 4) for text in section["cosines"]]
+    for shown, ours, theirs in zip(layers, one._.elmo, two._.elmo, strict=True):
+        np.testing.assert_allclose(shown, cosines(ours, theirs), atol=1e-4)
+    assert mix[2, 1] == pytest.approx(one[2].similarity(two[1]), abs=1e-4)
 
 
 def test_mix(nlp):
@@ -135,26 +137,24 @@ def test_mix(nlp):
     assert [row["figure"] for row in rows] == ["0.333"] * 3
 
 
-def test_in_a_notebook(nlp, monkeypatch):
+def test_in_a_notebook(docs, monkeypatch):
     shown = []
     display = SimpleNamespace(HTML=lambda text: text, display=shown.append)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    docs = list(nlp.pipe(TEXTS))
     assert render(docs, word="bank", jupyter=True) is None
     assert render(docs, word="bank", jupyter=False, page=False) == shown[0]
     assert shown[0].startswith("<iframe srcdoc=")
 
 
-def test_bad_input(nlp):
-    docs, plain = list(nlp.pipe(TEXTS)), spacy.blank("en")("my bank")
+def test_bad_input(nlp, docs):
     for shown, settings, message in (
         (docs, {}, "Give one: word='bank'"),
         (docs, {"style": "sense", "word": "bank"}, "'senses', 'heat' or 'mix'"),
         (docs, {"style": "heat"}, "two Docs, got 6"),
         (docs, {"style": "mix"}, "Give the nlp object"),
         (docs, {"word": "bank", "options": {"projection": "umap"}}, "'pca' or 'tsne'"),
-        (plain, {"word": "bank"}, "no contextual vectors"),
+        (spacy.blank("en")("my bank"), {"word": "bank"}, "no contextual vectors"),
         (nlp, {"word": "bank"}, "not a pipeline"),
     ):
         with pytest.raises(ValueError, match=message):
