@@ -264,10 +264,10 @@ def test_what_is_wrong_is_named(convert, name, file, before, after, named):
 def squad(n_articles):
     """A file of articles, each with one question; the context names the article."""
     question = {"question": "Who has cats?", "answers": [{"text": "Anna", "answer_start": 0}]}
-    articles = []
-    for i in range(n_articles):
-        paragraph = {"context": f"Anna has {i} cats.", "qas": [{"id": str(i), **question}]}
-        articles.append({"title": str(i), "paragraphs": [paragraph]})
+    articles = [
+        {"paragraphs": [{"context": f"Anna has {i} cats.", "qas": [{"id": str(i), **question}]}]}
+        for i in range(n_articles)
+    ]
     return {"squad.json": json.dumps({"data": articles})}
 
 

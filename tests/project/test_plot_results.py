@@ -18,9 +18,7 @@ from scripts.figures import plot_results, plotting
 def luminance(color):
     """Relative luminance of WCAG 2."""
     parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
     return np.dot([0.2126, 0.7152, 0.0722], linear)
 
 

@@ -26,14 +26,9 @@ def model_of(config):
         return None
     elmo = config["components"]["elmo"]
     sizes = elmo["model"]
-    return LanguageModel(
-        weights=elmo["weights"],
-        sizes=sizes,
-        n_layers=sizes["n_layers"] + 1,
-        width=2 * sizes["projection_dim"],
-        checksum="",
-        perplexity=None,
-    )
+    n_layers, width = sizes["n_layers"] + 1, 2 * sizes["projection_dim"]
+    unused = {"checksum": "", "perplexity": None}
+    return LanguageModel(elmo["weights"], sizes=sizes, n_layers=n_layers, width=width, **unused)
 
 
 def settings_of(config):

@@ -36,6 +36,12 @@ def know(trained_once):
 
 
 @pytest.fixture
+def trained(request, know):
+    """The pipeline that knows the examples of the test file's `TASK`."""
+    return know(request.module.TASK)
+
+
+@pytest.fixture
 def make(make_nlp):
     """Makes a pipeline with the component of a task, and before it `elmo` if need be."""
 

@@ -25,9 +25,7 @@ from helpers.tasks import CLUSTERS, COREF, cluster_examples, coref
 NLP = spacy.blank("en")
 
 
-@pytest.fixture
-def trained(know):
-    return know(COREF)
+TASK = COREF
 
 
 def test_without_singletons(trained, monkeypatch):

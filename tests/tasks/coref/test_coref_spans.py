@@ -24,12 +24,8 @@ def test_candidates(max_width):
     segments = [Segment(0, 5, 0, 4), Segment(3, 8, 4, 8), Segment(8, 9, 8, 9)]
     found = find_candidate_spans(segments, max_width)
     ends = {t: next(s.end for s in segments if s.keep_start <= t < s.keep_end) for t in range(9)}
-    expected = [
-        (start, end)
-        for start in range(9)
-        for end in range(start + 1, ends[start] + 1)
-        if end - start <= max_width
-    ]
+    lasts = [min(ends[start], start + max_width) for start in range(9)]
+    expected = [(start, end) for start in range(9) for end in range(start + 1, lasts[start] + 1)]
     assert found.mentions == expected
     read = [token for one in segments for token in range(one.start, one.end)]
     for row, width, start in zip(found.rows, found.widths, found.starts):

@@ -29,9 +29,7 @@ UNANSWERABLE = [
 ]
 
 
-@pytest.fixture
-def trained(know):
-    return know(QA)
+TASK = QA
 
 
 # The model
@@ -44,10 +42,8 @@ def test_the_module_is_the_formulas():
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1), (2, 6))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
     for i, found in enumerate(module(*texts, *beside)):
-        q, h = [
-            np.concatenate([run(module.encode, one[i]), more[i].numpy()], axis=1)
-            for one, more in zip(texts, beside)
-        ]
+        sides = [(run(module.encode, one[i]), more[i]) for one, more in zip(texts, beside)]
+        q, h = (np.concatenate(side, axis=1) for side in sides)
         scores = trilinear(module.attention, h, q)
         seen = softmax(scores) @ q
         from_question = softmax(scores.max(axis=1)) @ h
@@ -192,9 +188,8 @@ def test_answers_below_the_smallest_score(trained, monkeypatch):
     scores = [doc.spans["answer"].attrs["scores"][0] for doc in docs]
     least = sorted(scores)[1]
     monkeypatch.setattr(trained.get_pipe("elmo_qa"), "min_score", least)
-    assert [bool(trained(doc).spans["answer"]) for doc in docs] == [
-        score >= least for score in scores
-    ]
+    answered = [bool(trained(doc).spans["answer"]) for doc in docs]
+    assert answered == [score >= least for score in scores]
 
 
 # Gold answers

@@ -15,10 +15,7 @@ from helpers.formulas import linear, run
 from helpers.gradients import softmax
 from helpers.tasks import PAIR_LABELS, TEXTPAIR, pair_examples
 
-
-@pytest.fixture
-def trained(know):
-    return know(TEXTPAIR)
+TASK = TEXTPAIR
 
 
 # The model
@@ -39,10 +36,8 @@ def test_the_module_is_the_formulas():
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1, 2), (2, 5, 0))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
     for i, logits in enumerate(module(*texts, *beside)):
-        first, second = (
-            np.concatenate([run(module.encode, one[i]), more[i].numpy()], axis=1)
-            for one, more in zip(texts, beside)
-        )
+        sides = [(run(module.encode, one[i]), more[i]) for one, more in zip(texts, beside)]
+        first, second = (np.concatenate(side, axis=1) for side in sides)
         pooled = []
         for x, other in ((first, second), (second, first)):
             y = attend(x, other)
