@@ -26,19 +26,14 @@ def matrix(tmp_path):
     return tmp_path / "w.npy"
 
 
-def aligned(nlp, text=TEXT):
-    """Every vector of every layer by itself, in float64, from a pipeline without matrix."""
-    layers = nlp.get_pipe("elmo").predict([nlp.make_doc(text)])[0].astype("float64")
-    return np.array([[MATRIX.astype("float64") @ vector for vector in layer] for layer in layers])
-
-
 @pytest.mark.parametrize("ending", [".npy", ".txt", "mark.txt"])
 def test_all_layers(make_nlp, tmp_path, ending):
     path = tmp_path / f"w{ending}"
     np.save(path, MATRIX.astype("float64")) if ending == ".npy" else np.savetxt(path, MATRIX)
     if ending == "mark.txt":
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    expected = aligned(make_nlp())
+    layers = make_nlp(store_layers=True)(TEXT)._.elmo
+    expected = [[MATRIX.astype("float64") @ vector for vector in layer] for layer in layers]
     nlp = make_nlp(align=str(path), store_layers=True)
     doc = nlp(TEXT)
     np.testing.assert_allclose(doc._.elmo, expected, atol=1e-5)
@@ -70,9 +65,6 @@ def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
         batch, _ = trained(nlp)
         nlp.get_pipe("elmo").update(batch)
         found.append(batch[0].x._.elmo)
-        identity = nlp.get_pipe("elmo").bilm.checksum()
-        other = nlp.get_pipe("elmo").bilm.replace(alignment=np.eye(WIDTH, dtype="float32"))
-        assert other.checksum() != identity
     expected = np.einsum("ij,lnj->lni", MATRIX.astype("float64"), found[0])
     np.testing.assert_allclose(found[1], expected, atol=1e-5)
 
@@ -80,8 +72,7 @@ def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
 def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
     nlp = make_nlp(align=str(matrix))
     trained(nlp)
-    node = nlp.get_pipe("tagger").model.get_ref("tok2vec")
-    expected = node.predict([nlp(TEXT)])[0]
+    expected = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict([nlp(TEXT)])[0]
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     nlp.to_disk(tmp_path / "pipeline")
     matrix.unlink()
@@ -116,11 +107,9 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
     ("name", "content", "message"),
     [
         ("w.npy", np.eye(11), r"shape \(11, 11\)\. The vectors have width 12.*\(12, 12\)"),
-        ("w.npy", np.zeros(12), r"shape \(12,\)"),
         ("w.npy", np.full((12, 12), np.inf), "NaN or infinity"),
         ("w.npy", np.array([{}]), "does not contain a readable matrix"),
         ("w.txt", b"1 2\n3\n", "does not contain a readable matrix"),
-        ("w.txt", b"1 2\n3 4\n", r"shape \(2, 2\)"),
         ("w.txt", b"0\n" * 50, r"shape \(13, 1\)"),
         ("w.pth", b"", "numpy.save"),
         ("w.txt", None, "w.txt does not contain a readable matrix"),

@@ -179,8 +179,7 @@ def test_the_tensor_of_a_tok2vec_is_left_alone(make_nlp):
     """As it is where `set_vectors` comes from the config."""
     nlp = make_nlp(set_vectors=False)
     nlp.add_pipe("tok2vec", first=True)
-    block = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96}
-    trained(nlp, tagger=tagger(block))
+    trained(nlp, tagger=tagger({"@architectures": "spacy.Tok2VecListener.v1", "width": 96}))
     expected = nlp(TEXT).tensor
     nlp.get_pipe("elmo").set_vectors = True
     np.testing.assert_array_equal(nlp(TEXT).tensor, expected)

@@ -94,16 +94,14 @@ def gradients_by_listeners(nlp, batch, how, exclude=(), upstream="elmo"):
 def slope(flat, place, loss, step=1e-2):
     """Of the loss by one weight, by finite differences."""
     before, losses = flat[place].item(), []
-    with torch.no_grad():
-        for change in (step, -step, 0.0):
-            flat[place] = before + change
-            losses.append(loss())
+    for change in (step, -step, 0.0):
+        flat[place] = before + change
+        losses.append(loss())
     return (losses[0] - losses[1]) / (2 * step)
 
 
 def check(nlp, batch, how, exclude=(), upstream="elmo"):
-    skipped = {*language_models(nlp), *exclude}
-    names = [name for name in nlp.pipe_names if name not in skipped]
+    names = [name for name in nlp.pipe_names if name not in (*language_models(nlp), *exclude)]
     found = gradients_by_listeners(nlp, batch, how, exclude, upstream)
     bilm = nlp.get_pipe(upstream).bilm
     weights = dict(bilm.named_parameters())

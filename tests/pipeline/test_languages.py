@@ -88,13 +88,13 @@ def with_tagger(nlp):
 def test_replaced_listeners_keep_the_vocabulary(folder, tmp_path):
     nlp = pipeline(folder)
     with_tagger(nlp)
-    text = "Ülkü wohnt in Paris ."
-    expected = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict([nlp(text)])[0]
+    doc = nlp("Ülkü wohnt in Paris .")
+    node = nlp.get_pipe("tagger").model.get_ref("tok2vec")
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
     nlp.to_disk(tmp_path)
-    again = spacy.load(tmp_path, exclude=["elmo"])
-    got = again.get_pipe("tagger").model.get_ref("tok2vec").predict([again.make_doc(text)])[0]
-    np.testing.assert_allclose(got, expected, atol=1e-6)
+    again = spacy.load(tmp_path, exclude=["elmo"]).get_pipe("tagger").model.get_ref("tok2vec")
+    found, expected = again.predict([nlp.make_doc(doc.text)]), node.predict([doc])
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-6)
 
 
 def test_fine_tuning_reaches_words_and_code_points(folder):

@@ -2,10 +2,13 @@
 
 import os
 import sys
+import threading
 
 import pytest
 
 from helpers.commands import run_python
+from helpers.killed import in_child
+from helpers.models import tiny_bilm
 
 SCRIPT = """
 import multiprocessing, sys, warnings
@@ -57,33 +60,18 @@ def test_n_process(tiny_weights, tmp_path, method, precisions):
     assert shown == "done\n"
 
 
-FORK = """
-import os
-import threading
-from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM
-
-bilm = BiLM(BiLMConfig(lstm_dim=4, projection_dim=2, filters=((1, 2),))).freeze()
-held, done = threading.Event(), threading.Event()
-
-def lay_out():
-    with bilm._exclusively():
-        held.set()
-        done.wait()
-
-threading.Thread(target=lay_out).start()
-held.wait()
-try:
-    child = os.fork()
-    if child == 0:
-        bilm.embed([["a", "b"]])
-        os._exit(0)
-    print(os.waitpid(child, 0)[1])
-finally:
-    done.set()
-"""
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_fork_while_weights_are_laid_out():
-    assert run_python("-c", FORK, OMP_NUM_THREADS="1") == "0\n"
+    bilm, held, done = tiny_bilm(), threading.Event(), threading.Event()
+
+    def lay_out():
+        with bilm._exclusively():
+            held.set()
+            done.wait()
+
+    threading.Thread(target=lay_out).start()
+    held.wait()
+    try:
+        in_child(lambda: bilm.embed([["a", "b"]]))
+    finally:
+        done.set()

@@ -59,8 +59,7 @@ def test_large_vectors_are_vectors():
     """Whose sum is too large for a float32, and which are not."""
     bilm = tiny_bilm()
     matrix = np.full([bilm.config.width] * 2, 1e36, dtype="float32")
-    bilm = bilm.replace(alignment=matrix)
-    layers = bilm.embed([["a"] * 500])[0][0]
+    layers = bilm.replace(alignment=matrix).embed([["a"] * 500])[0][0]
     assert np.isfinite(layers).all()
     with np.errstate(over="ignore"):
         assert not np.isfinite(layers.sum())

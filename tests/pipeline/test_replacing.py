@@ -32,11 +32,8 @@ SETUPS = {
 
 
 def answers(doc):
-    return (
-        [token.tag_ for token in doc],
-        [(ent.text, ent.label_) for ent in doc.ents],
-        {label: round(score, 4) for label, score in doc.cats.items()},
-    )
+    scores = {label: round(score, 4) for label, score in doc.cats.items()}
+    return [token.tag_ for token in doc], [(e.text, e.label_) for e in doc.ents], scores
 
 
 def paths_of(config, prefix=""):
@@ -61,8 +58,7 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
     others = [path for path in paths_of(config) if path not in listeners]
     assert len(others) > 5
     wrong = [[path, *listeners[1:]] for path in others]
-    if len(listeners) > 1:
-        wrong += [[listeners[0], path] for path in (*others, listeners[0])]
+    wrong += [[listeners[0], path] for path in (*others, listeners[0]) if len(listeners) > 1]
     for paths in wrong:
         with pytest.raises(ValueError, match="its listeners") as caught:
             nlp.replace_listeners("elmo", name, paths)
@@ -110,12 +106,8 @@ def test_replaced_component_trains_on(make_nlp):
 
 def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
     """Without an elmo pipe from the start: the weights are read by initialize."""
-    block = {
-        "@architectures": "spacy-elmo.Tok2VecElmo.v1",
-        "bilm": pretrained(tiny_weights)["model"],
-        "mix": {"@architectures": "spacy-elmo.ScalarMix.v1"},
-        "weights": str(tiny_weights),
-    }
+    block = {"@architectures": "spacy-elmo.Tok2VecElmo.v1", "weights": str(tiny_weights)}
+    block |= {"bilm": pretrained(tiny_weights)["model"], "mix": listener()["mix"]}
     nlp = spacy.blank("en")
     trained(nlp, 1, tagger=tagger(block))
     wanted = answers(nlp("Maria swims"))
@@ -163,7 +155,7 @@ def test_train_warns_of_what_is_true(make_nlp, frozen, name, tmp_path, caplog, m
     config = Config(nlp.config)
     for pipe in ("elmo", "tagger"):
         config["components"][pipe] = {"source": str(tmp_path / "source")}
-    config["paths"].update(train=str(tmp_path / "data.spacy"), dev=str(tmp_path / "data.spacy"))
+    config["paths"].update(dict.fromkeys(["train", "dev"], str(tmp_path / "data.spacy")))
     config["training"]["frozen_components"] = [name]
     monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
     init_nlp(config)

@@ -46,28 +46,24 @@ def trained(nlp, components, n_updates=3):
     return nlp
 
 
-def each_its_own():
-    """Without width and n_layers, which follow the pipe that is named."""
-    wide, narrow = ({**ANY, "upstream": name} for name in PIPES)
-    return {"tagger": tagger(wide), "textcat": textcat(narrow)}
-
-
 def answers(doc):
     return [token.tag_ for token in doc], {name: round(cat, 5) for name, cat in doc.cats.items()}
 
 
-def layers_of(weights, text):
-    layers, _ = read_weights(weights).embed([text.split()], "warm")
-    return layers[0]
+def layers_of(weights):
+    return read_weights(weights).embed([TEXT.split()], "warm")[0][0]
 
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_weights):
-    nlp = trained(make_two(frozen=frozen), each_its_own(), n_updates=0)
+    """Without width and n_layers, which follow the pipe that is named."""
+    wide, narrow = ({**ANY, "upstream": name} for name in PIPES)
+    each_its_own = {"tagger": tagger(wide), "textcat": textcat(narrow)}
+    nlp = trained(make_two(frozen=frozen), each_its_own, n_updates=0)
     doc = nlp(TEXT)
     files, components = (tiny_weights, narrow_weights), ("tagger", "textcat")
     for name, weights, component in zip(PIPES, files, components):
-        expected = layers_of(weights, TEXT)
+        expected = layers_of(weights)
         np.testing.assert_allclose(get_layers(doc, name), expected, atol=1e-6)
         (node,) = nlp.get_pipe(name).listeners
         assert node.get_dim("nO") == expected.shape[2]
@@ -203,14 +199,13 @@ def trained_once(tiny_weights, tmp_path_factory):
     nlp.add_pipe("elmo", name="second", config={"weights": str(other)})
     trained(nlp, {"tagger": tagger(ANY)})
     nlp.to_disk(folder / "pipeline")
-    return folder / "pipeline", layers_of(other, TEXT).mean(0)
+    return folder / "pipeline", layers_of(other).mean(0)
 
 
 @pytest.fixture
 def load_two(trained_once, tmp_path):
     """Loads it from a folder of the test's own."""
-    folder = shutil.copytree(trained_once[0], tmp_path / "pipeline")
-    return partial(spacy.load, folder)
+    return partial(spacy.load, shutil.copytree(trained_once[0], tmp_path / "pipeline"))
 
 
 @pytest.fixture
@@ -244,8 +239,7 @@ def sourced(nlp):
 
 
 def one_more_before(nlp):
-    other = spacy.load(nlp.path)
-    nlp.add_pipe("first", name="third", source=other, before="tagger")
+    nlp.add_pipe("first", name="third", source=spacy.load(nlp.path), before="tagger")
     nlp.to_disk(nlp.path)
     return spacy.load(nlp.path)
 

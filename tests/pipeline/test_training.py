@@ -22,12 +22,16 @@ from helpers.components import concat_input, examples, listener, ner, textcat
 
 ROOT = Path(__file__).parents[2]
 CONFIGS, PRETRAINING_CONFIGS = (
-    [
-        *sorted(ROOT.glob(f"project/configs/{kind}/*.cfg")),
-        *sorted(ROOT.glob(f"configs/{kind}/*.cfg")),
-    ]
+    sorted([*ROOT.glob(f"project/configs/{kind}/*.cfg"), *ROOT.glob(f"configs/{kind}/*.cfg")])
     for kind in ("training", "pretraining")
 )
+
+
+def train_for(steps, folder, config, output, overrides):
+    """`spacy train` on the corpus of a folder, with two evaluations."""
+    overrides |= dict.fromkeys(["paths.train", "paths.dev"], str(folder / "corpus.spacy"))
+    overrides |= {"training.max_steps": steps, "training.eval_frequency": steps // 2}
+    train(config, output, overrides=overrides)
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +45,15 @@ def trained(tmp_path_factory, tiny_weights):
     nlp.add_pipe("ner", config=ner(concat_input()))
     nlp.add_pipe("textcat", config=textcat(listener()))
     nlp.config.to_disk(folder / "config.cfg")
-    overrides = dict.fromkeys(["paths.train", "paths.dev"], str(folder / "corpus.spacy"))
-    overrides |= {"training.max_steps": 80, "training.eval_frequency": 40}
-    overrides["training.optimizer.learn_rate"] = 0.01
-    train(folder / "config.cfg", folder / "training", overrides=overrides)
+    more = {"training.optimizer.learn_rate": 0.01}
+    train_for(80, folder, folder / "config.cfg", folder / "training", more)
     return folder
 
 
 def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
     model = trained / "training" / "model-best"
     best = srsly.read_json(model / "meta.json")["performance"]
-    assert best["ents_f"] == 1.0
-    assert best["cats_score"] > 0.6
+    assert best["ents_f"] == 1.0 and best["cats_score"] > 0.6
     where = (model, trained / "corpus.spacy", "--output", trained / "scores.json")
     run_python("-m", "spacy", "evaluate", *where)
     scores = srsly.read_json(trained / "scores.json")
@@ -95,10 +96,8 @@ def test_configs_are_filled_and_valid(path, tmp_path):
 @pytest.mark.parametrize("name", ["ner_elmo_alone", "ner_input_output"])
 def test_configs_train_with_a_model_of_any_width(name, trained, tiny_weights, tmp_path):
     """Here 12, and 256 by default."""
-    overrides = dict.fromkeys(["paths.train", "paths.dev"], str(trained / "corpus.spacy"))
-    overrides |= {"training.max_steps": 2, "training.eval_frequency": 1}
-    overrides["paths.elmo"] = str(tiny_weights)
-    train(ROOT / "configs" / "training" / f"{name}.cfg", tmp_path, overrides=overrides)
+    config = ROOT / "configs" / "training" / f"{name}.cfg"
+    train_for(2, trained, config, tmp_path, {"paths.elmo": str(tiny_weights)})
     node = spacy.load(tmp_path / "model-last").get_pipe("elmo").listeners[0]
     assert node.get_dim("nO") == 12
 

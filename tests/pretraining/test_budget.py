@@ -13,12 +13,10 @@ MUCH = 2_000_000_000  # tokens: the text is no limit
     [
         ("2 cores, 60 minutes", Budget(n_cores=2, minutes=60)),
         ("1 GPU, 1 day", Budget(n_gpus=1, minutes=1440)),
-        ("the paper", Budget()),
         ("The  Paper", Budget()),
-        ("1 core 90min", Budget(n_cores=1, minutes=90)),
+        ("1 Core 90min", Budget(n_cores=1, minutes=90)),
         (" 16 CPUs; 2.5 h ", Budget(n_cores=16, minutes=150)),
         ("8gpus,3days", Budget(n_gpus=8, minutes=4320)),
-        ("4 CORES, 1 Hour", Budget(n_cores=4, minutes=60)),
     ],
 )
 def test_parse_budget(text, expected):
@@ -51,6 +49,8 @@ PAPER = f"""{LARGE} batch_size=384 unroll_steps=20 n_negatives=8192 dropout=0.1 
 directions=different precision=float32 optimizer=adagrad learn_rate=0.2 warmup_steps=0 decay=none
 max_epochs=10 max_steps=0 max_tokens=0 max_minutes=0.0 eval_frequency=10000 softmax=sampled"""
 
+FEW = "min_count=1 dropout=0.1 max_epochs=20 warmup_steps=9 eval_frequency=9"
+
 
 @pytest.mark.parametrize(
     ("budget", "n_tokens", "expected"),
@@ -58,7 +58,11 @@ max_epochs=10 max_steps=0 max_tokens=0 max_minutes=0.0 eval_frequency=10000 soft
         ("2 cores, 60 minutes", 13_000_000, SMALL),
         ("1 GPU, 1 day", MUCH, f"{LARGE} max_epochs=0"),
         ("the paper", 10, PAPER),
-        ("the paper", MUCH, PAPER),
+        # 21.6 million tokens, by the estimate: dropout where text is read again.
+        ("2 cores, 60 minutes", 21_000_000, "dropout=0.1"),
+        ("2 cores, 60 minutes", 22_000_000, "dropout=0.0"),
+        # 20 epochs of 50,000 tokens, 10,240 a step: 97 steps.
+        ("1 GPU, 9 days", 50_000, FEW),
     ],
 )
 def test_settings_of_budgets(budget, n_tokens, expected):
@@ -73,7 +77,6 @@ STEPS = {
     "1 core, 1 hour": (512, 128, 64),
     "2 cores, 9 minutes": (256, 64, 128),
     "2 cores, 10 minutes": (512, 128, 128),
-    "3 cores, 1 hour": (512, 128, 192),
     "8 cores, 119 minutes": (512, 128, 512),
     "8 cores, 2 hours": (1024, 256, 512),
     "8 cores, 30 days": (2048, 256, 512),
@@ -82,7 +85,6 @@ STEPS = {
     "1 GPU, 60 minutes": (2048, 256, 512),
     "2 GPUs, 11 hours": (2048, 256, 512),
     "2 GPUs, 12 hours": (4096, 512, 512),
-    "1 GPU, 24 hours": (4096, 512, 512),
 }
 
 
@@ -97,12 +99,6 @@ def test_little_text_keeps_the_model_small():
     budget = parse_budget("1 GPU, 9 days")
     choices = [choose(budget, n) for n in (999_999, 1_000_000, 2_000_000, 5_000_000)]
     assert [choice.model.lstm_dim for choice in choices] == [256, 512, 1024, 2048]
-    choice = choose(budget, 50_000)
-    assert (choice.vocabulary.min_count, choice.training.max_epochs) == (1, 20)
-    assert choice.training.dropout == 0.1
-    # 20 epochs of 50,000 tokens, 10,240 a step: 97 steps.
-    assert 1 <= choice.training.eval_frequency <= 10
-    assert choice.training.warmup_steps == 9
 
 
 def test_more_never_makes_the_model_smaller():
@@ -119,9 +115,3 @@ def test_more_never_makes_the_model_smaller():
     assert (ranks[1, 0] >= ranks[0]).all()
     weights = [sizes.lstm_weights for sizes in LADDER]
     assert weights == sorted(weights)
-
-
-def test_dropout_where_text_is_read_again():
-    budget = parse_budget("2 cores, 60 minutes")  # 21.6 million tokens, by the estimate
-    assert choose(budget, 21_000_000).training.dropout == 0.1
-    assert choose(budget, 22_000_000).training.dropout == 0.0

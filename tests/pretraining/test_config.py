@@ -22,8 +22,7 @@ def test_example_config_with_overrides():
 
 
 def test_byte_order_mark(tmp_path):
-    text = EXAMPLE.read_text("utf8")
-    (tmp_path / "a.cfg").write_text(text, "utf-8-sig")
+    (tmp_path / "a.cfg").write_text(EXAMPLE.read_text("utf8"), "utf-8-sig")
     texts = {"paths.train": "a", "paths.dev": "b"}
     assert read_config(tmp_path / "a.cfg", texts) == read_config(EXAMPLE, texts)
 
@@ -83,8 +82,7 @@ def test_what_is_no_config(tmp_path, content):
 
 def test_sections_that_were_left_out_and_unknown_ones(tmp_path):
     (tmp_path / "a.cfg").write_text('[corpus]\ntrain = "a.txt"\ndev = "b.txt"\n')
-    config = read_config(tmp_path / "a.cfg", {"training.max_steps": 3})
-    assert config.training.max_steps == 3
+    assert read_config(tmp_path / "a.cfg", {"training.max_steps": 3}).training.max_steps == 3
     with pytest.raises(ValueError, match="my.cfg: unknown sections: trainin"):
         check_config(Config({**pretraining_config(), "trainin": {}}), "my.cfg")
     with pytest.raises(ValueError, match=r"a.cfg: unknown sections: trainin[^g]"):

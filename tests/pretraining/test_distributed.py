@@ -38,14 +38,14 @@ UNLIKE = [{"optimizer": "muon", "precision": ("bf16", "float32")}]
 
 def observe(folder, processes, variants):
     """Of some steps: gradients, losses and what was read; figures and weights after them."""
-    train, dev = (load_text(folder / name) for name in ("train.txt", "dev.txt"))
-    return [observe_one(folder, train, dev, processes, variant) for variant in variants]
+    return [observe_one(folder, processes, variant) for variant in variants]
 
 
-def observe_one(folder, train, dev, processes, variant):
+def observe_one(folder, processes, variant):
     mine = {k: v[processes.rank] if isinstance(v, tuple) else v for k, v in variant.items()}
     config = run_settings(folder, batch_size=8, **mine)
-    trainer = Trainer(config, train, dev, processes=processes)
+    texts = (load_text(folder / name) for name in ("train.txt", "dev.txt"))
+    trainer = Trainer(config, *texts, processes=processes)
     patch = pytest.MonkeyPatch()  # of this trainer alone
     of_rows = trainer.optimizers.gradients
     gradients = note_calls(
@@ -149,30 +149,28 @@ def test_two_processes_compute_what_one_does(tmp_path):
             assert torch.equal(ours, theirs)
 
 
-def test_run_on_two_processes(tmp_path):
+def test_run_on_two_processes(folder):
     """The whole command: one process writes and speaks, and one can go on."""
-    write_texts(tmp_path)
     settings = {"max_steps": 6, "eval_frequency": 2, "checkpoint_minutes": 1e-9, "keep": 10}
-    config = run_config(tmp_path, **settings, state_reset=0.3)
-    config.to_disk(tmp_path / "run.cfg")
+    run_config(folder, **settings, state_reset=0.3).to_disk(folder / "run.cfg")
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, "-m", "spacy", "elmo", "pretrain", "run.cfg", "--output", "two"]
-    shown = run_python(*command, cwd=tmp_path, **ENVIRONMENT)
+    shown = run_python(*command, cwd=folder, **ENVIRONMENT)
     assert shown.count("Best held-out perplexity") == 1
     assert shown.count("words in the softmax") == 1
 
-    alone = run_settings(tmp_path, **settings, state_reset=0.3)
-    pretrain(alone, tmp_path / "one")
-    assert content(tmp_path / "two").keys() == content(tmp_path / "one").keys()
+    alone = run_settings(folder, **settings, state_reset=0.3)
+    pretrain(alone, folder / "one")
+    assert content(folder / "two").keys() == content(folder / "one").keys()
 
     # A checkpoint of two processes, resumed by one.
-    shutil.copytree(tmp_path / "two", tmp_path / "changed")
-    for path in (tmp_path / "changed" / "checkpoints").glob("*.pt"):
+    shutil.copytree(folder / "two", folder / "changed")
+    for path in (folder / "changed" / "checkpoints").glob("*.pt"):
         if int(path.stem.split("-")[1]) > 3:
             path.unlink()
-    assert pretrain(alone, tmp_path / "changed", resume=True)
+    assert pretrain(alone, folder / "changed", resume=True)
     for name in ("changed", "two"):
-        assert_like_one(tmp_path / name, tmp_path / "one", ("perplexity", "sampled_loss"))
+        assert_like_one(folder / name, folder / "one", ("perplexity", "sampled_loss"))
 
 
 def restarted(folder):
@@ -182,13 +180,12 @@ def restarted(folder):
 
 
 @forks
-def test_restarted_after_the_other_machine_failed(tmp_path):
+def test_restarted_after_the_other_machine_failed(folder):
     """`torchrun` counts restarts on the machine of the process that failed; the first process,
     on another, must not begin anew."""
-    write_texts(tmp_path)
-    pretrain(run_settings(tmp_path, max_steps=2, eval_frequency=2), tmp_path / "out")
-    run_two(restarted, tmp_path)
-    assert [row["step"] for row in metrics(tmp_path / "out")] == [2, 4]
+    pretrain(run_settings(folder, max_steps=2, eval_frequency=2), folder / "out")
+    run_two(restarted, folder)
+    assert [row["step"] for row in metrics(folder / "out")] == [2, 4]
 
 
 def silent():

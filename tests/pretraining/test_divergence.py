@@ -10,21 +10,14 @@ from spacy_elmo.pretraining.checkpoint import checkpoints
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.stopping import find_not_finite
 
-from helpers.runs import arrays, metrics, run_settings, write_texts
-
-
-@pytest.fixture
-def folder(tmp_path):
-    write_texts(tmp_path)
-    return tmp_path
+from helpers.runs import arrays, metrics, run_settings
 
 
 def test_a_rate_far_too_high(folder):
     """Of whose perplexity there is no float: no model of it is written, and the run failed."""
     config = run_settings(folder, learn_rate=1e3, max_steps=4)
-    with pytest.raises(
-        FloatingPointError, match=r"perplexity became inf.* lower learn_rate \(1000"
-    ):
+    message = r"perplexity became inf.* lower learn_rate \(1000"
+    with pytest.raises(FloatingPointError, match=message):
         pretrain(config, folder / "output")
     assert not list((folder / "output").glob("model-*"))
 

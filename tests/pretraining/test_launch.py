@@ -12,19 +12,19 @@ import torch
 from spacy_elmo.pretraining import run as module
 
 from helpers.commands import run_python, shown_by
-from helpers.runs import ENVIRONMENT, run_config, write_texts
+from helpers.runs import ENVIRONMENT, run_config
 
 START = "import sys; from spacy_elmo.pretraining.run import launch; "
 START += "sys.exit(launch(sys.argv[1:], 2))"
+COMMAND = [sys.executable, "-c", START, "a.cfg", "--output", "out"]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    write_texts(tmp_path)
+def folder(folder, monkeypatch):
     settings = {"max_steps": 10_000, "eval_frequency": 10_000, "checkpoint_minutes": 1e-9}
-    run_config(tmp_path, **settings).to_disk(tmp_path / "a.cfg")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    run_config(folder, **settings).to_disk(folder / "a.cfg")
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture
@@ -80,9 +80,8 @@ def test_gpus_that_are_not_there(folder, see, n, gpus, message):
 
 def test_two_processes_stop(folder):
     """Ctrl-C lets the step end and writes a checkpoint, as with one process."""
-    command = [sys.executable, "-c", START, "a.cfg", "--output", "out"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, env=ENVIRONMENT, **pipes) as process:
+    with subprocess.Popen(COMMAND, env=ENVIRONMENT, **pipes) as process:
         while process.poll() is None and not list(folder.glob("out/checkpoints/*.pt")):
             time.sleep(0.1)
         process.send_signal(2)
@@ -96,8 +95,7 @@ def test_two_processes_stop(folder):
 def test_status_of_a_process_that_fails(folder):
     """It says why, and the others that it does."""
     settings = ["--nlp.lang", "zzz", "--corpus.format", "text"]
-    command = [sys.executable, "-c", START, "a.cfg", "--output", "out", *settings]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, *settings], env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 1
     assert "zzz" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr

@@ -57,15 +57,13 @@ def test_patience(monkeypatch):
     trainer = make(max_steps=100, eval_frequency=2, patience=3)
     figures = (Perplexity(1.0, 1.0, mean, 1, 0.0) for mean in (9.0, 9.5, 8.0, 8.0, 8.5, 8.1, 1.0))
     monkeypatch.setattr(module, "perplexity", lambda *_, **__: next(figures))
-    evaluations = run(trainer)
-    assert [best for _, best in evaluations] == [True, False, True, False, False, False]
+    assert [best for _, best in run(trainer)] == [True, False, True, False, False, False]
     assert (trainer.progress.best, trainer.progress.step, trainer.is_over) == (8.0, 12, True)
     assert trainer.fraction_done == 0.12
 
 
 def test_evaluation_of_some_tokens():
-    trainer = make(eval_tokens=20, eval_streams=4)
-    assert trainer.evaluate()[0].n_tokens == 20
+    assert make(eval_tokens=20, eval_streams=4).evaluate()[0].n_tokens == 20
     assert make(eval_tokens=0, eval_streams=4).evaluate()[0].n_tokens == len(CORPUS.tokens)
 
 

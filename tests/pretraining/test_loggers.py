@@ -31,15 +31,13 @@ def recorder(name: str):
     return set_up
 
 
-@pytest.fixture
-def config():
-    return check_config(Config(pretraining_config(eval_frequency=7)))
+CONFIG = check_config(Config(pretraining_config(eval_frequency=7)))
 
 
-def log(settings, config, *reports):
+def log(settings, *reports):
     """What a logger prints, told of some reports with two steps before each."""
     stdout, stderr = io.StringIO(), io.StringIO()
-    log_step, finalize = make_logger(settings, config, stdout, stderr)
+    log_step, finalize = make_logger(settings, CONFIG, stdout, stderr)
     checkpoints = ()
     for report in reports:
         log_step(None)
@@ -83,12 +81,12 @@ def test_score_is_the_better_the_higher():
     assert first["losses"] == {"elmo": 4.5}
 
 
-def test_loggers_of_a_chain(config):
+def test_loggers_of_a_chain():
     """Each is told of the pipeline, of every step, and of the end."""
     SEEN.clear()
     first, second = ({"@loggers": "test.Recorder.v1", "name": name} for name in "ab")
     chain = {"@loggers": "spacy.ChainLogger.v1", "logger1": first, "logger2": second}
-    assert log(chain, config, REPORT) == ""
+    assert log(chain, REPORT) == ""
     (name, pipes, uploaded), (other, *_), *steps = SEEN
     assert (name, other, pipes) == ("a", "b", ["elmo"])
     assert steps == [*[None] * 4, *[step_info(REPORT)] * 2, "end", "end"]
@@ -102,24 +100,24 @@ def test_loggers_of_a_chain(config):
     ("version", "more"),
     [("v1", {"progress_bar": True}), ("v2", {}), ("v3", {"progress_bar": "train"})],
 )
-def test_console(config, version, more):
+def test_console(version, more):
     block = {"@loggers": f"spacy.ConsoleLogger.{version}"}
-    header, _, row = (line.split() for line in log(block, config, REPORT).splitlines())
+    header, _, row = (line.split() for line in log(block, REPORT).splitlines())
     assert header == ["E", "#", "LOSS", "ELMO", "SPEED", "SCORE"]
     # Nothing times 100 that is no share.
     assert row == ["1", "400", "4.50", "1296.90", "-212.50"]
-    assert len(log({**block, **more}, config, REPORT, BETTER).splitlines()) == 4
+    assert len(log({**block, **more}, REPORT, BETTER).splitlines()) == 4
 
 
-def test_console_writes_a_file(config, tmp_path):
+def test_console_writes_a_file(tmp_path):
     path = tmp_path / "deep" / "log.jsonl"
-    log({"@loggers": CONSOLE, "output_file": str(path)}, config, REPORT)
+    log({"@loggers": CONSOLE, "output_file": str(path)}, REPORT)
     row = json.loads(path.read_text("utf8"))
     assert (row["step"], row["score"], row["losses"]) == (400, -212.5, {"elmo": 4.5})
 
 
-def test_none(config):
-    assert log(None, config, REPORT) == ""
+def test_none():
+    assert log(None, REPORT) == ""
 
 
 @pytest.mark.parametrize(
@@ -132,22 +130,20 @@ def test_none(config):
         ({}, "@loggers"),
     ],
 )
-def test_wrong_settings_are_named(config, settings, message):
+def test_wrong_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=rf"(?s)\[training\.logger\].*{message}"):
-        log(settings, config, REPORT)
+        log(settings, REPORT)
 
 
 TENSORBOARD = {"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}
 
 
-def test_tensorboard_gets_scalars(config, monkeypatch):
+def test_tensorboard_gets_scalars(monkeypatch):
     module, written = ModuleType("torch.utils.tensorboard"), []
-    writer = SimpleNamespace(
-        add_scalar=lambda *scalar: written.append(scalar), flush=list, close=list
-    )
-    module.SummaryWriter = lambda log_dir: writer
+    methods = {"add_scalar": lambda *scalar: written.append(scalar), "flush": list, "close": list}
+    module.SummaryWriter = lambda log_dir: SimpleNamespace(**methods)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    log(TENSORBOARD, config, REPORT, BETTER)
+    log(TENSORBOARD, REPORT, BETTER)
     assert {("scores/perplexity", 212.5, 400), ("score", -212.5, 400)} < {*written}
     assert {("scores/perplexity", 150.0, 800), ("loss/elmo", 4.5, 800)} < {*written}
     assert {step for _, _, step in written} == {400, 800}
@@ -161,7 +157,7 @@ def test_tensorboard_gets_scalars(config, monkeypatch):
     assert not [tag for tag, *_ in written if "cats" in tag]
 
 
-def test_tensorboard_missing(config, monkeypatch):
+def test_tensorboard_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match=r"spacy-elmo\[tensorboard\]"):
-        make_logger(TENSORBOARD, config)
+        make_logger(TENSORBOARD, CONFIG)

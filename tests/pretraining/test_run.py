@@ -3,6 +3,8 @@
 import errno
 import json
 import shutil
+from functools import partial
+from itertools import count
 
 import pytest
 import spacy
@@ -22,36 +24,15 @@ from spacy_elmo.weights import read_weights
 
 from helpers.calls import note_calls
 from helpers.prepared import content
-from helpers.runs import (
-    RANDOM,
-    arrays,
-    assert_same_arrays,
-    metrics,
-    run_config,
-    run_settings,
-    write_texts,
-)
+from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, run_settings
 from helpers.trainers import kill_at, run_to_the_end
 
-VARIANTS = [
-    {"softmax": "sampled", "optimizer": "adam"},
-    {"softmax": "sampled", "optimizer": "adagrad", "accumulate_gradient": 2},
-    {"softmax": "adaptive", "optimizer": "adam", "directions": "different"},
-    {"softmax": "full", "optimizer": "adamw"},
-    {"softmax": "sampled", "optimizer": "muon"},
-]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    write_texts(tmp_path)
-    return tmp_path
+OFTEN = {"checkpoint_minutes": 1e-9}
 
 
 @pytest.fixture(scope="module")
-def finished_once(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("finished")
-    write_texts(folder)
+def finished_once(texts, tmp_path_factory):
+    folder = shutil.copytree(texts, tmp_path_factory.mktemp("made") / "finished")
     assert pretrain(run_settings(folder, max_steps=2), folder / "out")
     return folder
 
@@ -71,14 +52,14 @@ def left_alone(folder, **training):
     return arrays(folder / "alone"), metrics(folder / "alone")
 
 
-OFTEN = {"checkpoint_minutes": 1e-9}
-
-
 @pytest.mark.parametrize(
     ("settings", "after", "steps"),
     [
-        ({**VARIANTS[0], **OFTEN}, "step", (2, 3, 7, 10)),
-        *(({**variant, **OFTEN}, "step", (2, 7)) for variant in VARIANTS[1:]),
+        (OFTEN, "step", (2, 3, 7, 10)),
+        ({"optimizer": "adagrad", "accumulate_gradient": 2, **OFTEN}, "step", (2, 7)),
+        ({"softmax": "adaptive", "directions": "different", **OFTEN}, "step", (2, 7)),
+        ({"softmax": "full", "optimizer": "adamw", **OFTEN}, "step", (2, 7)),
+        ({"optimizer": "muon", **OFTEN}, "step", (2, 7)),
         (OFTEN, "evaluation", (6, 11)),  # those since the checkpoint are made, and noted, again
         ({}, "step", (4,)),  # before the first checkpoint
     ],
@@ -92,8 +73,7 @@ def test_killed_and_resumed_is_as_left_alone(folder, monkeypatch, settings, afte
     assert run_to_the_end(run_settings(folder, **settings), folder / "out") == len(steps)
     assert_same_arrays(arrays(folder / "out"), weights)
     assert metrics(folder / "out") == rows
-    best = arrays(folder / "alone", "model-best")
-    assert_same_arrays(arrays(folder / "out", "model-best"), best)
+    assert_same_arrays(*(arrays(folder / name, "model-best") for name in ("out", "alone")))
     model, dev = read_language_model(folder / "out" / "model-last"), load_text(folder / "dev.txt")
     figures = perplexity(model, dev, n_streams=2).to_dict()
     assert rows[-1]["perplexity"] == pytest.approx(figures, rel=1e-6)
@@ -171,24 +151,23 @@ def test_overwrite_leaves_nothing_of_the_earlier_run(finished):
     assert pretrain(run_settings(finished, max_steps=3), out, resume=True)
     assert pretrain(run_settings(finished, max_steps=1, seed=1), out, overwrite=True)
     assert steps_of(out) == [1]
-    names = [path.name for path in checkpoints(out / "checkpoints")]
-    assert names == ["checkpoint-0000000001.pt"]
+    assert checkpoints(out / "checkpoints") == [out / "checkpoints" / "checkpoint-0000000001.pt"]
     assert {"mine.txt", *neighbors} < {path.name for path in out.iterdir()}
+
+
+def check_refused_and_kept(config, out, message, error=ValueError, **how):
+    before = content(out)
+    with pytest.raises(error, match=message):
+        pretrain(check_config(config), out, **how)
+    after = content(out)
+    assert {file: after[file] for file in before} == before
 
 
 def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
     """On several machines one that joins starts all anew, which `torchrun` does not count."""
-    out = finished / "out"
+    config, out = run_config(finished, max_steps=3), finished / "out"
     notes = out / "model-last" / "notes.txt"
-    config = run_config(finished, max_steps=3)
-
-    def check_refused(message, error=ValueError, **how):
-        before = content(out)
-        with pytest.raises(error, match=message):
-            pretrain(check_config(config), out, **how)
-        after = content(out)
-        assert {file: after[file] for file in before} == before
-
+    check_refused = partial(check_refused_and_kept, config, out)
     check_refused("Give one of them", overwrite=True, resume=True)
     with monkeypatch.context() as patch:
         patch.setenv("GROUP_WORLD_SIZE", "2")
@@ -196,8 +175,7 @@ def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
     with lock(out / "checkpoints" / "lock"):
         check_refused("another process is writing to .*out", BlockingIOError, resume=True)
     notes.write_text("mine")
-    message = "model-last is .* contains other files. Move these away"
-    check_refused(message, resume=True)
+    check_refused("model-last is .* contains other files. Move these away", resume=True)
     notes.unlink()
     assert pretrain(check_config(config), out, resume=True)
     shutil.rmtree(out / "checkpoints")
@@ -221,20 +199,16 @@ def test_what_other_programs_wrote_stays(folder, name, how):
         nlp = spacy.blank("en")
         nlp.add_pipe("sentencizer")
         nlp.to_disk(out / name)
-    before = content(out)
-    with pytest.raises(ValueError, match=rf"{name} (is not|contains other)"):
-        pretrain(run_settings(folder, max_steps=2), out, **how)
-    after = content(out)
-    assert {file: after[file] for file in before} == before
+    config, message = run_config(folder, max_steps=2), rf"{name} (is not|contains other)"
+    check_refused_and_kept(config, out, message, **how)
 
 
 def fail_to_write(monkeypatch, name, *numbers):
     """The calls of these numbers, from 1, find the disk full."""
-    original, calls = getattr(reporting, name), []
+    original, calls = getattr(reporting, name), count(1)
 
     def write(*args, **settings):
-        calls.append(1)
-        if len(calls) in numbers:
+        if next(calls) in numbers:
             raise OSError(errno.ENOSPC, "No space left on device")
         return original(*args, **settings)
 
@@ -292,13 +266,10 @@ def test_prepared_text_and_output_in_one_folder_with_the_text(folder):
 
 
 def test_failing_logger_does_not_end_the_run(folder, capsys):
-    @registry.loggers("failing.v1")
-    def make_failing():
-        def log_step(info):
-            raise ConnectionError("no network")
+    def log_step(info):
+        raise ConnectionError("no network")
 
-        return lambda nlp, stdout, stderr: (log_step, lambda: None)
-
+    registry.loggers("failing.v1", func=lambda: lambda *_: (log_step, lambda: None))
     logger = {"@loggers": "failing.v1"}
     assert pretrain(run_settings(folder, max_steps=4, logger=logger), folder / "out")
     assert capsys.readouterr().err.count("no network") == 1
