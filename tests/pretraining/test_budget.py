@@ -29,7 +29,7 @@ NO_BUDGETS = """
 2 cores, 1 hour, 30 minutes; 1e3 cores, 1 day; ²cores 1h;"""
 
 
-@pytest.mark.parametrize("text", map(str.strip, NO_BUDGETS.split(";")))
+@pytest.mark.parametrize("text", list(map(str.strip, NO_BUDGETS.split(";"))))
 def test_what_is_no_budget(text):
     with pytest.raises(ValueError, match=r'2 cores, 60 minutes.*1 GPU, 1 day.*"the paper"') as info:
         parse_budget(text)
