@@ -143,9 +143,7 @@ def test_workers_end_with_their_parent(source, tmp_path):
     assert workers
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 4
-    while any(map(is_running, workers)):
-        assert time.monotonic() < deadline, "workers are left"
+    while any(map(is_running, workers)):  # Workers that are left end the test by its time limit.
         time.sleep(0.02)
 
 
