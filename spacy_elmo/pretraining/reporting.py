@@ -7,7 +7,6 @@ with a warning, and `Reporter.end` tries again. If this fails, too, it raises an
 import math
 import os
 import sys
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
@@ -140,10 +139,11 @@ class Reporter:
                 f"{self.output / 'model-best'} is not the best model: the disk was full when the "
                 f"best one was found"
             )
-        with ExitStack() as after:
-            after.callback(self._save_checkpoint)
+        try:
             for name in sorted(self.unsaved):
                 self._save_model(name)
+        finally:
+            self._save_checkpoint()
         if self.trainer.stopped:
             self.msg.warn(
                 f"Stopped at step {progress.step:,}. The run can be resumed from "
