@@ -15,7 +15,7 @@ from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import read_bundle
 
 from helpers import conversions, reference, reference_manylangs
-from helpers.models import check_refused, tiny_bilm, tiny_options, write_tiny
+from helpers.models import check_refused, tiny_options, write_safetensors, write_tiny
 from helpers.mutations import join_safetensors, split_safetensors
 from helpers.softmaxes import WORDS as PREDICTED
 from helpers.softmaxes import bytes_model
@@ -29,9 +29,8 @@ MOST = 1500  # characters of a message, the paths of this test included
 # Whole models; the path that is read is returned
 
 
-def write_safetensors(folder):
-    safetensors_file.write(tiny_bilm(), folder / "a.safetensors")
-    return folder / "a.safetensors"
+def write_our_format(folder):
+    return write_safetensors(folder / "a.safetensors")
 
 
 def write_words_alone(folder):
@@ -388,7 +387,7 @@ SOFTMAX_BESIDE = [
         f"According to the 5 words of {BESIDE}",
     ),
 ]
-TABLE = [(write_safetensors, SAFETENSORS), (write_words_alone, WORDS_ALONE), (write_tiny, ALLENNLP)]
+TABLE = [(write_our_format, SAFETENSORS), (write_words_alone, WORDS_ALONE), (write_tiny, ALLENNLP)]
 TABLE += [(write_word_ids, WORD_IDS), (write_predicting, PREDICTING), (write_manylangs, MANYLANGS)]
 TABLE += [(conversions.write_source, PIPELINE), (write_with_softmax_beside, SOFTMAX_BESIDE)]
 
