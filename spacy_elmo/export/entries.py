@@ -72,6 +72,11 @@ class WriteOptions:
     empty: Embedded
     first: int = 0
 
+    def describe(self) -> dict[str, bool]:
+        """Return the options that differ from the defaults, as settings of an output."""
+        described = {} if self.index else {"sentence_index": False}
+        return described | ({"sentence_keys": True} if self.sentence_keys else {})
+
 
 @dataclass
 class EntryCounts:

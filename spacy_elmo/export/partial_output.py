@@ -85,7 +85,7 @@ class PartialOutput:
         return self.whole
 
     def publish(self) -> None:
-        """Rename the output to its final name, and replace an earlier one."""
+        """Rename the output to its final name, and replace an earlier output."""
         put_on_disk(self.whole)
         if self.whole.is_dir():
             replace_folder(self.whole, self.output, self.folder)

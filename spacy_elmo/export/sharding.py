@@ -213,7 +213,7 @@ class _Run(NamedTuple):
         if resume and output.exists():
             found = OUTPUTS[job.format].read_settings(output)
             written = EntryCounts.pop_from(found)
-            if written is not None and found == settings:
+            if written is not None and found == settings | job.options.describe():
                 part.delete()
                 return written
             check_room(output, job.format, force)
@@ -239,7 +239,7 @@ class _Run(NamedTuple):
                     raise ValueError(
                         f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
                     )
-                _join(job, part, shards, settings | counts.describe())
+                _join(job, part, shards, settings | job.options.describe() | counts.describe())
                 check_room(output, job.format, force)  # Another process may have written it.
                 part.publish()
         except BlockingIOError:  # Another process uses the folder.
@@ -269,7 +269,7 @@ class _Run(NamedTuple):
 
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
-    """Return all settings and inputs that change the output file. The file stores them."""
+    """Return the settings and inputs that the output stores. To resume, they must be equal."""
     inputs = [{"name": one.name, "size": one.size(), "sha256": one.sha256} for one in sources]
     return {
         **job.embedder.describe(),

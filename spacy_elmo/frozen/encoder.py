@@ -113,7 +113,7 @@ class FrozenEncoder:
         return words
 
     def _encode_characters(self, ids: np.ndarray) -> np.ndarray:
-        """Encode tokens by their character ids: convolutions and highways, `(n_tokens, F)`."""
+        """Run convolutions and highways on the tokens' character ids. *Shape:* `(n_tokens, F)`."""
         index, tables = ids, self.tables
         if tables is None:
             used, index = np.unique(ids, return_inverse=True)

@@ -2,15 +2,15 @@
 
 The product of the input weights with an LSTM's input does not depend on the previous step. So one
 large product computes it for many items, and the loop over steps contains only the product with
-the state. In the lowest layer, the input is a token vector, so one product is enough for all
-occurrences of a token.
+the state. In the lowest layer, the input depends only on the text of a token, so equal tokens
+share one product.
 
 Steps are cut into windows, to limit the memory and to keep the gates in the processor's caches.
 Invariant: each window starts from the state of the previous window, so the cuts do not change the
 result.
 
-The two directions run in two threads. They wait for each other only at the end. With
-`joined_directions`, they wait before each layer.
+The two directions of a large batch run in two threads, if a second thread is free. They wait for
+each other only at the end. With `joined_directions`, they wait before each layer.
 """
 
 import math

@@ -34,11 +34,11 @@ NumberedSentences = Iterator[tuple[int, list[str]]]
 
 
 def check_text_format(format: str, lang: Optional[str]) -> None:
-    """Check the format of text files.
+    """Check the settings `format` and `lang`.
 
-    format (str): 'sentences' or 'text'.
+    format (str): 'sentences' (one per line), or 'text' (running text).
     lang (Optional[str]): Language of the text; None if unknown.
-    RAISES (ValueError): The format is unknown, or `lang` is missing for running text.
+    RAISES (ValueError): `format` is unknown, or it is 'text' and `lang` is None.
     """
     if format not in FORMATS:
         raise ValueError(f"format must be 'sentences' or 'text', got '{format}'")

@@ -120,7 +120,7 @@ class Format(ABC):
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """Return the files of the model, the weights first."""
+        """Return the paths of the model's files."""
 
     def dtype(self) -> Optional[str]:
         """Return the dtype of the weights on disk, such as "float16"; None if it is unknown."""
@@ -144,7 +144,7 @@ class Format(ABC):
 
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
-        """Return False if a folder is empty, or contains only a model of this format."""
+        """Return whether a folder contains anything other than a model of this format."""
         names = {path.name for path in folder.iterdir()}
         return bool(names) and not {cls.marker} <= names <= cls.written
 

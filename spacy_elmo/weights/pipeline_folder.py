@@ -55,7 +55,7 @@ class PipelineFolder(SafetensorsFile):
         return None if file is None else cls(path, file)
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
-        """Read weights, softmax and language. List everything else in the bundle's `extras`."""
+        """Read weights, softmax and language. The bundle's `extras` name the other parts."""
         bundle, pipe = super().read(weights_only=True), self.file.parent.name
         bundle.lang, names, settings = _read_config(self.folder / CONFIG_FILE, pipe)
         if weights_only:

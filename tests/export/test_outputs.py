@@ -133,6 +133,10 @@ def test_sentences_as_keys(folder, tiny_weights):
         assert set(keys) == {"The cat sat .", "naïve 日本"}
         np.testing.assert_array_equal(keys["The cat sat ."], numbers["0"])
         np.testing.assert_array_equal(keys["naïve 日本"], numbers["1"])
+    for name, keys in (("keys", False), ("numbers", True)):
+        path, options = folder / f"{name}.hdf5", {"sentence_keys": keys, "resume": True}
+        with pytest.raises(ValueError, match=rf"{name}\.hdf5 exists already"):
+            embed_corpus(str(tiny_weights), "plain.txt", path, **options)
     path = folder / "slash.hdf5"
     with pytest.raises(ValueError, match=r"sentence 2 cannot be the name of a dataset: 'a/b"):
         embed_corpus(str(tiny_weights), "text.txt", path, sentence_keys=True)

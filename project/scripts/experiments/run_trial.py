@@ -34,7 +34,7 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.named import BUNDLED, NAMED
 
 from .evaluate import evaluate
-from .heads import MAX_MINUTES
+from .heads import LIMITS, MAX_MINUTES
 from .runs import Run, read_runs, write_runs
 from .transformer import PACKAGE, READER, find_folder, read_transformer
 from .trial_config import PLACES, STATIC, Inputs, LanguageModel, build_config
@@ -227,7 +227,7 @@ def prepare(trial: Trial, places: Places, limits: dict[str, Any]) -> Job:
     for path in files.values():
         if not path.is_file():
             raise ValueError(f"{path} is missing. Convert the corpora first")
-    steps = dict(limits)
+    steps = {**LIMITS.get(trial.task, {}), **limits}
     max_minutes = steps.pop("max_minutes", MAX_MINUTES)
     inputs = places.inputs(trial)
     config = build_config(trial, files["train"], files["dev"], inputs, steps)

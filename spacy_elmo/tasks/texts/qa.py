@@ -227,8 +227,8 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     * `qa_has_ans_f1`, `qa_no_ans_f1`: `qa_f1` of questions with and without a gold answer.
 
     If there are several gold answers, the best score counts. Case, articles and punctuation are
-    ignored. If the reference has an empty group (no answer), a predicted answer scores 0, and an
-    empty prediction scores 1. Examples whose reference has no `doc.spans["answer"]` are skipped.
+    ignored. Examples whose reference has no `doc.spans["answer"]` are skipped. If this group is
+    empty, the question has no answer: an empty prediction scores 1, and an answer scores 0.
 
     examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): The scores. They are None if there are no questions.
