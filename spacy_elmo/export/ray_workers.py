@@ -48,7 +48,7 @@ def map_with_ray(
         yield from _map(ray, function, tasks, gpus_per_worker)
     except ray.exceptions.RayError as error:
         reason = str(error).strip().splitlines()[-1]
-        raise ChildProcessError(f"Ray stopped after {RETRIES + 1} attempts: {reason}") from error
+        raise ChildProcessError(f"Ray stopped: {reason}") from error
     finally:
         if is_ours:
             ray.shutdown()
