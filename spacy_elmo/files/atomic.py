@@ -1,7 +1,8 @@
 """Atomic writes of files and folders, and a lock for writers.
 
-A file or folder is written under a temporary name, flushed to the disk, and renamed. So readers
-see the old content or the complete new content.
+A file or folder is written under a temporary name, and renamed when it is complete. So readers see
+the old content or the complete new content. `atomic_write` and `atomic_stream` also flush the file
+to the disk before they rename it.
 """
 
 import errno
