@@ -1,7 +1,8 @@
 """Atomic writes of files and folders, and a lock for writers.
 
-A file or folder is written under a temporary name, flushed to the disk, and renamed. So readers
-see the old content or the complete new content.
+A file or folder is written under a temporary name, and renamed when it is complete. So readers see
+the old content or the complete new content. `atomic_write` and `atomic_stream` also flush the file
+to the disk before they rename it.
 """
 
 import errno
@@ -33,11 +34,11 @@ def atomic_write(path: Path, content: Union[str, bytes]) -> None:
 def atomic_stream(path: Path) -> Iterator[BinaryIO]:
     """Context manager: write a file piece by piece. If this fails, an existing file is unchanged.
 
-    The file gets its name at the end of the block, when it is complete on the disk. Several
-    processes may write the same file.
+    The file gets its name at the end of the block, when it is complete on the disk. If several
+    processes write the same file, the last one wins.
 
     path (Path): The file. Missing folders are created. Symbolic links are followed.
-    YIELDS (BinaryIO): A temporary file. For a device or FIFO: the open device or FIFO.
+    YIELDS (BinaryIO): A temporary file. If `is_stream` is true for the path: the file itself.
     """
     path = followed(path)
     if is_stream(path):
@@ -72,7 +73,7 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
     """Rename a complete folder to its final name, and replace an earlier folder.
 
     The earlier folder is first moved into `place`. If the renaming fails, the earlier folder is
-    moved back. If the process is killed, it is moved back when `place` is deleted.
+    moved back. If the process is killed, a later `delete_ours(place)` moves it back.
 
     whole (Path): The complete folder.
     folder (Path): The final name.
@@ -123,7 +124,7 @@ def lock(path: Path, *, wait: bool = False) -> Iterator[None]:
 
     path (Path): The lock file.
     wait (bool): Whether to wait for a process that has the lock.
-    RAISES (BlockingIOError): Another process has the lock.
+    RAISES (BlockingIOError): Another process has the lock, and `wait` is False.
     RAISES (OSError): The file system has no locks.
     """
     from filelock import FileLock, Timeout

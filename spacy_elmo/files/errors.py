@@ -33,7 +33,7 @@ def by_its_name(path: Path) -> Iterator[None]:
     """Context manager: errors of the block name the output, not its temporary file.
 
     path (Path): The output.
-    RAISES (OSError): The folder is missing or read-only, or the disk is full.
+    RAISES (OSError): The folder of the output is missing or read-only, or the disk is full.
     """
     try:
         yield

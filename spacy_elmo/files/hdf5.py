@@ -22,7 +22,7 @@ def guarded_hdf5(
     The file has no timestamps, so equal content gives equal bytes.
 
     path (Path): The file.
-    oldest (int): Oldest version of the file format, as a constant of `h5py.h5f`.
+    oldest (int): Oldest version of the file format to use, as a constant of `h5py.h5f`.
     YIELDS (Tuple[h5py.File, Callable]): The file, and a function that raises an error if an
         earlier write has failed. Call it after each dataset.
     RAISES (OSError): A write failed.

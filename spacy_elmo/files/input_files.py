@@ -28,7 +28,7 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     memory.
 
     file (Path): The file. A `.gz` file is unpacked.
-    YIELDS (Tuple[int, bytes]): The number of a line, from 1, and the line with its end.
+    YIELDS (Tuple[int, bytes]): The line number, from 1, and the line with its line break.
     RAISES (ValueError): A line is longer than `MAX_LINE`, or the gzip file is broken.
     """
     opener = gzip.open if file.suffix == ".gz" else open

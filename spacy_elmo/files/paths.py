@@ -65,7 +65,7 @@ def is_stream(path: Path) -> bool:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[BinaryIO]:
-    """Context manager: open a device, a FIFO or an open file for writing. Do not truncate it.
+    """Context manager: open a device, FIFO or open file for writing, without truncating it.
 
     path (Path): A path for which `is_stream` is true.
     YIELDS (BinaryIO): The file. Some files cannot seek.

@@ -16,7 +16,7 @@ def is_url(given: object) -> bool:
 
 
 def reading(source: str) -> AbstractContextManager[None]:
-    """Return a context manager that turns all errors of reading into a ValueError.
+    """Return a context manager that turns errors of reading into a ValueError.
 
     source (str): Path or URL, for the message.
     RAISES (ValueError): The source cannot be read.
@@ -26,7 +26,9 @@ def reading(source: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def named_access(source: str, done: str) -> Iterator[None]:
-    """Context manager: any error of a file system in the block becomes a ValueError.
+    """Context manager: errors of the block become a ValueError that names a path or URL.
+
+    Only MemoryError and ImportError are raised unchanged.
 
     source (str): Path or URL, for the message.
     done (str): The operation of the block: "read", "written" or "deleted".

@@ -47,10 +47,10 @@ class Schema:
     def read_sealed(self, text: Union[str, bytes], version: int) -> dict[str, Any]:
         """Parse a file that spacy-elmo wrote, and check its `format_version` and checksum.
 
-        Unlike `parse`, this keeps keys that are not in the schema, and accepts file names that are
-        not UTF-8.
+        Unlike `parse`, this keeps keys that are not in the schema, and accepts strings that UTF-8
+        cannot encode, such as some file names.
 
-        text (Union[str, bytes]): JSON.
+        text (Union[str, bytes]): The content of the file, in JSON.
         version (int): The only version of the format that can be read.
         RETURNS (dict): The object.
         RAISES (ValueError): The text does not fit the schema, has another version, or was changed.
@@ -76,12 +76,12 @@ class Schema:
 
 
 def record(fields: Mapping[str, Any]) -> Any:
-    """Return the type of a dict with these keys. `fields` has the type of each value."""
+    """Return a `TypedDict` with the keys of `fields`, and their types."""
     return TypedDict("Object", dict(fields))  # type: ignore[operator]
 
 
 def records(fields: Mapping[str, Any]) -> Any:
-    """Return the type of a list of dicts with these keys. See `record`."""
+    """Return the type of a list of dicts with the keys and types of `fields`. See `record`."""
     return list[record(fields)]  # type: ignore[misc]
 
 

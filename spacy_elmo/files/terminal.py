@@ -1,8 +1,8 @@
 r"""Text and progress bars for the terminal, without control characters from files.
 
 Words, names of tensors and files, and the provenance of a model may contain escape sequences. They
-could clear the screen or hide the output of a command. So all commands print through this module.
-It shows control characters as escapes, such as `\x1b`.
+could clear the screen or hide the output of a command. So commands print all text except JSON
+through this module. It shows control characters as escapes, such as `\x1b`.
 """
 
 import re
@@ -92,8 +92,8 @@ def progress_bar(
     total (Optional[float]): The amount of work, if it is known.
     name (Optional[str]): Text before the bar.
     unit (str): Unit of the total.
-    in_logs (bool): Whether the finished bar stays visible, and is written to a log once a minute.
-        If False, the bar is shown only on terminals, and disappears at the end.
+    in_logs (bool): If True, the bar stays visible at the end, and is updated once a minute in a
+        log. If False, the bar is shown only on terminals, and disappears at the end.
     options: Other options of tqdm.
     RETURNS (tqdm): The bar.
     """

@@ -1,13 +1,13 @@
 """Folders for unfinished output, beside the output.
 
-A name does not prove that spacy-elmo made a folder, because users may use any name. So each folder
-contains a marker file, from the moment it appears. Invariant: only folders with the marker are
+A name does not prove that spacy-elmo made a folder, because users may use any name. So spacy-elmo
+puts a marker file into each folder that it makes. Invariant: only folders with the marker are
 deleted, renamed or overwritten. An earlier version trusted names (`NAME.part`, `NAME.old`), and
 deleted users' files.
 
-There are two kinds. A temporary folder, `.NAME.spacy-elmo-<random>`, belongs to one process, which
-locks the marker. If this process dies, the next writer of NAME deletes the folder. A resumable
-folder has a fixed name, such as `NAME.part`, and stays.
+There are two kinds of folders. A temporary folder, `.NAME.spacy-elmo-<random>`, belongs to one
+process, which locks the marker. If this process dies, the next writer of NAME deletes the folder. A
+resumable folder has a fixed name, such as `NAME.part`, and stays.
 """
 
 import os
@@ -152,7 +152,8 @@ def check_ours(folder: Path) -> None:
 def delete_ours(folder: Path) -> None:
     """Delete a folder if it contains the marker file.
 
-    If this is interrupted, the folder is either unchanged, or no longer has its name.
+    A resumable folder first gets a temporary name. If the deletion is then interrupted, the next
+    `sweep` deletes the rest.
 
     folder (Path): The folder. If it contains an earlier output, `put_back` is called first.
     """
@@ -193,6 +194,8 @@ def _is_abandoned(folder: Path) -> bool:
 
     Processes of other machines never count as dead, because some network file systems do not show
     their locks.
+
+    RAISES (BlockingIOError): The process is alive.
     """
     if fcntl is None or not is_ours(folder):
         return False

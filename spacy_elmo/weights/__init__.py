@@ -18,7 +18,7 @@ def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
 
     The path can be one of:
 
-    * a `.safetensors` file;
+    * a `.safetensors` file, or a folder with one;
     * a spaCy pipeline with a pipe `elmo`;
     * a model of AllenNLP or bilm-tf: its folder, its `.hdf5` file, or the common prefix of `.hdf5`
       and options file;

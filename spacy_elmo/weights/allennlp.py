@@ -42,7 +42,7 @@ OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 
 
 class AllenNLP(Format):
-    """Model of bilm-tf or AllenNLP: weights, options, and `vocab.txt` if it has word vectors.
+    """Model of bilm-tf or AllenNLP: weights, options, and `vocab.txt` for word vectors or softmax.
 
     The HDF5 files that spacy-elmo writes also contain the softmax and the provenance. AllenNLP
     ignores both.
@@ -194,7 +194,7 @@ class AllenNLP(Format):
         stored (List[HDF5Arrays]): One or two files. The first contains the weights, the last
             contains the word vectors.
         RETURNS (Tuple[Dict[str, numpy.ndarray], Optional[InputVocabulary]]): The parameters, and
-            the words in the order of the rows of the parameter.
+            the words in the order of the rows of `encoder.words.weight`.
         """
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
@@ -216,7 +216,7 @@ class AllenNLP(Format):
         return vocabulary_of(EMBEDDING, shape[0], file, self.vocabulary)
 
     def _add_rest(self, bundle: ModelBundle, stored: HDF5Arrays, softmax: bool) -> None:
-        """Add the softmax to the bundle if `softmax` is True. List ignored datasets in `extras`."""
+        """Add the softmax to the bundle if `softmax` is True. Name ignored datasets in `extras`."""
         is_inside = any(name.startswith(SOFTMAX) for name in stored)
         file = self.weights if is_inside else find_softmax(self.weights)
         if softmax and file is not None:

@@ -18,7 +18,8 @@ _DATED = re.compile(rf"vocab.*\.txt({re.escape(PACKED)})?")
 def weights_in(folder: File) -> Optional[File]:
     """Return the HDF5 file of the weights in a folder; None if there is none.
 
-    Softmax files are ignored. Of several files, the one with "weights" in its name is returned.
+    Softmax files count only if there are no others. Of several files, return `weights.hdf5`, or
+    else the one with "weights" in its name.
 
     RAISES (ValueError): Several files could be the weights.
     """
@@ -42,9 +43,8 @@ def find_options(weights: File) -> Optional[File]:
 def find_vocabulary(weights: File) -> Optional[File]:
     """Return the vocabulary file that belongs to the weights; None if there is none.
 
-    Search in this order: a name with the prefix of the weights (`elmo_vocab.txt` for
-    `elmo_weights.hdf5`), `vocab.txt`, the only file `vocab*.txt` of the folder. The file may be
-    gzipped.
+    For `elmo_weights.hdf5`, search for `elmo_vocab.txt`, then `vocab.txt`, then any `vocab*.txt` if
+    the folder has only one. The file may be gzipped.
     """
     names = names_beside(weights.name, VOCABULARY_FILE)
     found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])

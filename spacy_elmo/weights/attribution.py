@@ -27,7 +27,7 @@ def beside(weights: Path) -> Path:
 
 
 def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
-    """Add the text of the attribution file to a provenance, unless it has an attribution.
+    """Add the text of the attribution file to a provenance that has no attribution.
 
     provenance (dict): The provenance of the weights. It is changed in place.
     weights (Path): The file of the weights.

@@ -27,7 +27,7 @@ class ModelBundle:
     prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax and its words.
     lang (Optional[str]): The language code; None if unknown.
     extras (List[str]): Descriptions of everything in the source that a bundle cannot store.
-    missing (str): If `prediction` is None: name of the file that is missing, or "softmax".
+    missing (str): If `prediction` is None: name of the missing file; "softmax" if it is unknown.
     """
 
     bilm: FrozenBiLM

@@ -133,6 +133,8 @@ def _latest(folder: Path) -> Optional[Path]:
 
     TensorFlow writes the path of the latest checkpoint to the file `checkpoint`. Only the file name
     is used, because the folder may have been moved.
+
+    RAISES (ValueError): There are several checkpoints, and it is unknown which is the latest.
     """
     found = sorted(folder.glob(f"*ckpt*{INDEX}"))
     if len(found) > 1 and (folder / STATE_FILE).is_file():

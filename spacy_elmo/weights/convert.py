@@ -35,7 +35,7 @@ def convert(
     source (Union[str, Path]): The path, name or URL of the model.
     target (Path): The path to write.
     format (Optional[str]): The name of one of `FORMATS`. Default: the format with the suffix of the
-        target.
+        target; a pipeline if the target has no suffix.
     dtype (str): Type of the biLM's weights on disk: "float32", "float16" or "bfloat16".
     keep_softmax (bool): Whether to keep softmax and vocabulary. If False, they are not written, and
         do not count as a loss.
@@ -46,7 +46,7 @@ def convert(
     allow_loss (bool): Whether to write the model even if the format cannot store a part of it.
     force (bool): Whether to overwrite an existing model.
     RETURNS (Tuple[ModelBundle, List[str]]): The written model, and descriptions of what was lost.
-    RAISES (LossError): The target format cannot store a part of the model.
+    RAISES (LossError): The format cannot store a part of the model, and `allow_loss` is False.
     RAISES (ValueError): The source cannot be read, or the format cannot store the model.
     """
     target = user_path(target)
@@ -114,7 +114,8 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
     """Check that the target can be written.
 
-    An existing model is replaced only with `force`. Other files are never replaced.
+    An existing file, or folder of a model, is replaced only with `force`. Other folders are never
+    replaced, unless they are empty.
 
     RAISES (ValueError): A path to write exists and must not be replaced.
     """

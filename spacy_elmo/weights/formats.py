@@ -27,7 +27,7 @@ READ_ONLY: list[type[Format]] = [Checkpoint]
 def read_model(
     source: Union[str, Path], *, weights_only: bool = False, softmax: bool = True
 ) -> tuple[Format, ModelBundle]:
-    """Read a model of any format. Of a pipeline, read only the pipe `elmo`.
+    """Read a model of any format. Of a pipeline, read only the pipe with the biLM.
 
     source (Union[str, Path]): The path, name or URL of the model; see `locate`.
     weights_only (bool): If True, read only the biLM, and ignore `softmax`.

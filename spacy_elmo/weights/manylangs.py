@@ -295,8 +295,8 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
 def _highway_halves(values: np.ndarray) -> list[np.ndarray]:
     """Split a weight or bias of a highway layer into transformation and gate; negate the gate.
 
-    ELMoForManyLangs multiplies the input by the gate, bilm-tf the transformed input. So bilm-tf's
-    gate is 1 - sigmoid(x) = sigmoid(-x).
+    ELMoForManyLangs multiplies the input by the gate. bilm-tf multiplies the transformed input by
+    the gate. So bilm-tf's gate is 1 - sigmoid(x) = sigmoid(-x).
     """
     nonlinear, gate = np.split(values, 2)
     return [nonlinear, -gate]

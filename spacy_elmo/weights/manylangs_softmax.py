@@ -62,7 +62,7 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
 def _rows(
     stored: StateDict, kind: str, bilm: FrozenBiLM, words: InputVocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Convert a softmax of any kind to weight and bias of a full one, with a row per word id."""
+    """Convert any softmax to the weight and bias of a full softmax, with a row per word id."""
     n_words, width = len(words), bilm.config.projection_dim
     if kind != "cnn_softmax":
         of_bias = (n_words, 1) if kind == "sampled_softmax" else (n_words,)

@@ -131,7 +131,7 @@ NAMED = {
 
 
 def locate(name_or_path: Union[str, Path]) -> Path:
-    """Return the path of a model. If it is published and not in the cache, download it.
+    """Return the path of a model. If it has a URL and is not in the cache, download it.
 
     name_or_path (Union[str, Path]): One of
 
@@ -139,10 +139,10 @@ def locate(name_or_path: Union[str, Path]) -> Path:
         * "en_small", the model in this package
         * "NAME", the model of an installed package `spacy_elmo_NAME`
         * the name of a published model: "small", "original", "german", "manylangs-fr" and others
-        * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file; the URL of
-          its `options.json` must be in the same folder
+        * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file with its
+          `options.json` in the same folder
     RETURNS (Path): The path of the model. If the argument is a path, it need not exist.
-    RAISES (ValueError): This package does not contain "en_small", or a URL has another suffix.
+    RAISES (ValueError): This package does not contain "en_small", or the URL is not supported.
     RAISES (OSError): The model cannot be downloaded.
     """
     path = user_path(name_or_path)
@@ -175,8 +175,8 @@ def find_installed(name: str) -> Optional[Path]:
 def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
     """Return the published model with this name, or the model at this URL; None for a path.
 
-    A path has precedence: if a file, a folder, or AllenNLP's files with a common prefix have the
-    name of a published model, return None.
+    Paths have precedence: if a file or folder has the name of a published model, or AllenNLP's
+    files have this name as their prefix, return None.
     """
     name, path = str(name_or_path), user_path(name_or_path)
     if is_url(name):
@@ -189,7 +189,7 @@ def find_named(name_or_path: Union[str, Path]) -> Optional[NamedModel]:
 
 
 def is_available(weights: object) -> bool:
-    """Return False if `weights` is None, or is "en_small" and that model does not exist."""
+    """Return True if `weights` is not None; for "en_small", only if that model exists."""
     if weights == BUNDLED:
         return Path(BUNDLED).exists() or _BUNDLED_FILE.exists()
     return weights is not None
@@ -199,7 +199,7 @@ def get_named(name: str) -> NamedModel:
     """Return the published model that has a name, or the model at a URL.
 
     name (str): Name or URL.
-    RAISES (ValueError): The name is unknown, or the URL has another suffix.
+    RAISES (ValueError): No published model has this name, or the URL is not supported.
     """
     if is_url(name):
         published = (model for model in NAMED.values() if model.files[-1].url == name)

@@ -131,9 +131,10 @@ def _pipeline(bundle: ModelBundle) -> "Language":
 def _changed_entries(
     pipe: str, settings: dict[str, Any], meta_file: Path, license: str
 ) -> Iterator[str]:
-    """Yield descriptions of everything that is lost if only the biLM of a pipeline is read.
+    """Yield descriptions of settings and vectors that are lost if only the biLM is read.
 
-    These are settings of the pipe, entries of meta.json, and static vectors.
+    These are settings of the pipe and entries of meta.json that differ from the defaults, and
+    static vectors.
 
     pipe (str): Name of the pipe with the biLM.
     settings (Dict[str, Any]): Settings of the pipe.

@@ -47,7 +47,7 @@ class SafetensorsFile(Format):
 
     @classmethod
     def find(cls, path: File) -> Optional["SafetensorsFile"]:
-        """Find a model by its file, or by a folder with one `.safetensors` file and its softmax."""
+        """Find a model by its file, or by a folder that contains no other `.safetensors` model."""
         if not isinstance(path, Path) or path.is_file():
             return cls(path) if isinstance(path, Path) and path.suffix == SUFFIX else None
         file = find_one(path, f"*{SUFFIX}", f".{SOFTMAX_FILE}")
@@ -185,7 +185,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
 def _parameters(
     data: bytes, source: str
 ) -> tuple[tuple[BiLMConfig, Vocabularies, Any], dict[str, np.ndarray]]:
-    """Read the content of a file: config, vocabularies and provenance, and the arrays by name.
+    """Read config, vocabularies, provenance, and the arrays by name from the bytes of a file.
 
     The arrays are the parameters, and the alignment matrix if there is one.
     """

@@ -15,7 +15,7 @@ Places = dict[str, tuple[str, ...]]
 
 
 def under(section: str, *names: str) -> Places:
-    """Return the key path `(section, name)` of each size. `BiLMConfig` has the same names."""
+    """Return the key path `(section, NAME)` of each size. NAME is the name in `BiLMConfig`."""
     return {name: (section, name) for name in names}
 
 

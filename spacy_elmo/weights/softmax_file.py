@@ -28,7 +28,7 @@ def softmax_to_bytes(
     prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     dtype (str): Type of the weights on disk.
     words (bool): Whether to include the words.
-    RAISES (ValueError): A weight is too large for the type.
+    RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     softmax, vocabulary = prediction
     tensors = softmax.arrays()

@@ -145,7 +145,10 @@ def _check_size(n_bytes: int) -> None:
 
 
 def _check_pickle(stream: BytesIO) -> None:
-    """Check size, imported names and depth of a pickle, and that no object is used twice."""
+    """Check size, imported names and depth of a pickle, and that it uses no object twice.
+
+    Strings and imported names may be used twice.
+    """
     levels: list[Optional[int]] = []  # Nesting depth of each object on the stack.
     shared: set[object] = set()
     last = ""
@@ -184,6 +187,6 @@ def _step(levels: list[Optional[int]], opcode: pickletools.OpcodeInfo) -> None:
 
 
 def without_advice(error: Exception) -> str:
-    """Return the first line of an error, without PyTorch's advice to load the file anyway."""
+    """Return the first sentence of an error, without PyTorch's advice to load the file anyway."""
     line = str(error).split("\n")[0].split(". ")[0]
     return bounded(line) if line and "eights" not in line else type(error).__name__

@@ -159,7 +159,7 @@ def _fits_dic(token: str) -> bool:
 def _last_ones(tokens: Sequence[Optional[str]]) -> InputVocabulary:
     """Make a vocabulary from the token of each id.
 
-    A token with several ids keeps only the last one, as in bilm-tf and ELMoForManyLangs.
+    A token with several ids keeps only the last id, as in bilm-tf and ELMoForManyLangs.
     """
     last = {token: row for row, token in enumerate(tokens)}
     strings = [token if last[token] == row else None for row, token in enumerate(tokens)]
