@@ -173,7 +173,7 @@ class BiLMShim(Shim):
         self._n_changes += 1
 
     def keep(self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]]) -> None:
-        """Add layers that were computed in prediction to the cache of features.
+        """Save the layers of predicted Docs in the cache of features.
 
         Call this for texts that will be predicted again, such as the development data.
 
@@ -192,7 +192,7 @@ class BiLMShim(Shim):
             features.add(list(rows), list(rows.values()))
 
     def features_model(self) -> str:
-        """Return a string that differs if weights, precision or initial LSTM state differ.
+        """Return a string that identifies weights, precision and initial LSTM state.
 
         The layers depend only on these and on the text. So the string is part of the keys in the
         cache of features.
@@ -261,7 +261,7 @@ class BiLMShim(Shim):
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the language model to a device. Do nothing if its weights have not been read yet.
 
-        device_type (str): "cpu", "mps", or another name for CUDA's GPUs, such as "gpu" or "cuda".
+        device_type (str): "cpu" or "mps". Any other name, such as "gpu", means a CUDA GPU.
         device_id (int): Index of the CUDA GPU.
         """
         if self._model is not None:
@@ -278,7 +278,7 @@ class BiLMShim(Shim):
         return to_bytes(frozen(self.bilm))
 
     def from_bytes(self, data: bytes) -> "BiLMShim":
-        """Read the language model from the bytes of `to_bytes`. Empty bytes: change nothing."""
+        """Read the language model from the result of `to_bytes`, unless it is empty."""
         from ..weights.safetensors_file import from_bytes
 
         if data:
@@ -315,7 +315,7 @@ def BiLMLayer(config: BiLMConfig) -> BiLMModel:
 def join_tok2vec(
     bilm: BiLMModel, mix: Model[Layers, list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
-    """Make a tok2vec layer of a language model and a mix, with `(n_tokens, 2P)` per Doc."""
+    """Make a tok2vec layer from a language model and a mix. Its vectors have the width 2P."""
     tok2vec = chain(bilm, mix)
     tok2vec.set_dim("nO", bilm.get_dim("nO"))
     return tok2vec

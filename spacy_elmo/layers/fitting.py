@@ -71,7 +71,7 @@ def frozen(bilm: AnyBiLM) -> FrozenBiLM:
 
 
 def config_differences(got: BiLMConfig, wanted: BiLMConfig) -> str:
-    """List, for an error message, the sizes of weights (`got`) that differ from a config."""
+    """Describe how sizes of weights (`got`) and config (`wanted`) differ, for an error message."""
     theirs, ours = asdict(got), asdict(wanted)
     return ", ".join(
         f"{name} is {theirs[name]} there and {ours[name]} in the config"

@@ -55,8 +55,8 @@ class ElmoListener(Model):
 
     mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
     width (Optional[int]): Width of the language model, 2P. Default: the pipe's width.
-    upstream_name (str): Name of the pipe. "*": the nearest pipe before the component, and after
-        training always the pipe on which the listener was trained.
+    upstream_name (str): Name of the pipe. "*": the nearest pipe before the component. Training
+        saves the name of this pipe, which then replaces "*".
     grad_factor (float): Factor for the reported gradient.
     """
 

@@ -122,16 +122,15 @@ def forward(
 def word_loss(
     model: Model[list[Doc], Floats2d], ops: Ops, docs: Sequence[Doc], contexts: Floats2d
 ) -> tuple[float, Floats2d]:
-    """Compute the loss of a batch and its gradient. Also compute the output layer's gradients.
+    """Compute the loss of a batch and its gradient. Also add to the output layer's gradients.
 
     model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
     ops (Ops): The backend.
     docs (Sequence[Doc]): The batch.
     contexts (Floats2d): The model's output for the batch.
-    RETURNS (Tuple[float, Floats2d]): The loss and a gradient. The loss is the negative
-        log-likelihood in nats: the sum over tokens, averaged over both directions. The gradient
-        with respect to `contexts` is the gradient of another value: the mean over tokens and
-        directions.
+    RETURNS (Tuple[float, Floats2d]): The loss, and a gradient with respect to `contexts`. The
+        loss is the negative log-likelihood in nats, summed over tokens and averaged over both
+        directions. The gradient is averaged over tokens, too.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp

@@ -162,7 +162,7 @@ def _raw_weights(model: Model[Layers, Vectors]) -> Floats1d:
 def _accumulate(
     model: Model[Layers, Vectors], X: Layers, mixed: Vectors, weights: Floats1d, dY: Vectors
 ) -> None:
-    """Add the gradients of a batch for gamma and the raw weights, including the `l2` penalty."""
+    """Add the gradients of gamma and the raw weights, with the `l2` penalty, to the model."""
     xp = model.ops.xp
     gamma = model.get_param("gamma")
     d_gamma = sum((Y * d).sum() for Y, d in zip(mixed, dY))
@@ -176,7 +176,7 @@ def _accumulate(
 
 
 def _layer_norm(xp, layers: Floats3d) -> tuple[Floats3d, Floats3d]:  # type: ignore[no-untyped-def]
-    """Normalize each token's vector in each layer. Also return 1 / standard deviation of each."""
+    """Normalize each token's vector in each layer. Also return the inverse standard deviations."""
     centred = layers - layers.mean(axis=2, keepdims=True)
     variance = (centred**2).mean(axis=2, keepdims=True)
     inverse = 1.0 / xp.sqrt(variance + LAYER_NORM_EPSILON)

@@ -1,4 +1,7 @@
-"""Documented import path of `make_question` from `texts.corpus`."""
+"""Documented import path of `make_question` in `texts.corpus`.
+
+The function makes a Doc of a question, its context and its answers.
+"""
 
 from .texts.corpus import make_question
 

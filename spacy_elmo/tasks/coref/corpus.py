@@ -38,8 +38,7 @@ def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX)
     * `.spacy`: Docs with `doc.spans["coref_clusters_1"]` and so on.
 
     path (Union[str, Path]): The file.
-    span_cluster_prefix (str): Prefix of the keys of `doc.spans`, in the file or for the clusters of
-        JSON lines.
+    span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 

@@ -136,7 +136,7 @@ def muc(clusters: Clusters, others: Clusters) -> tuple[int, int]:
 
 
 def b_cubed(clusters: Clusters, others: Clusters) -> tuple[float, int]:
-    """Sum, over all mentions, the correct share of the mention's cluster (Bagga and Baldwin 1998).
+    """Add up the correct shares of the clusters of all mentions (Bagga and Baldwin 1998).
 
     For a mention with the cluster A in `clusters` and B in `others`, the share is `|A & B| / |A|`.
     The arguments are the same as in `muc`.

@@ -94,7 +94,7 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
 def make_clusters(
     mentions: Sequence[Mention], links: np.ndarray, is_mention: np.ndarray
 ) -> list[Cluster]:
-    """Group spans that are linked to an antecedent into clusters.
+    """Make clusters from spans and their links to antecedents.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
     links (numpy.ndarray): For each span i, the number n if span i - n is its antecedent; 0 if span

@@ -135,15 +135,13 @@ class _Transitions:
             return self.xp.log(self.xp.exp(values - largest) @ self.values) + largest + self.largest
 
     def leave(self, values: Any, reached: Any, following: Any) -> tuple[Any, Any]:
-        """Compute the gradient of `reach`: probabilities of the tags before it, and of transitions.
-
-        "Before" and "after" refer to the step of the recursion that `reach` computes.
+        """Compute the gradient of a step of `reach`, as probabilities of tags and transitions.
 
         values (Floats2d): The argument of `reach`.
         reached (Floats2d): The result of `reach` for these values.
         following (Floats2d): The probabilities of the tags after the step.
-        RETURNS (Tuple[Floats2d, Floats2d]): The probabilities of the tags before the step, and of
-            transitions, summed over sequences.
+        RETURNS (Tuple[Floats2d, Floats2d]): The probabilities of the tags before the step; and the
+            probabilities of transitions, summed over sequences.
         """
         xp = self.xp
         largest = values.max(axis=1, keepdims=True)

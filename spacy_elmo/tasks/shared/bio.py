@@ -42,7 +42,7 @@ class BIOTags:
         return 1 + len(self.prefixes) * len(self.labels)
 
     def begin(self, label: str) -> int:
-        """Return the number of the tag B of a label. The tag I is the next number.
+        """Return the tag B of a label, which is a number. The tag I is the next number.
 
         RAISES (KeyError): The label is unknown.
         """

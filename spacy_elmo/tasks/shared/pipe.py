@@ -27,8 +27,8 @@ class TaskPipe(TrainablePipe):
     * `_gold(example)`: returns the gold annotation as token positions in the predicted Doc; None
       without annotation. Raises a ValueError if the annotation is wrong.
     * `_loss(gold, scores)`: returns the loss, in nats, and its gradient with respect to the scores.
-    * `_found_in(doc)`: returns the labels in the annotation of a reference. A component without
-      labels returns other values. At least one of them is true if the reference is annotated.
+    * `_found_in(doc)`: returns the labels in the annotation of a reference, or other values if the
+      component has no labels. If labels are not set, initialization needs at least one true value.
     * `_wanted`: describes the annotation that training needs, for error messages.
     """
 

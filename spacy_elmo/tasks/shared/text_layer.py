@@ -120,7 +120,7 @@ def run_texts(
 
 
 def _run_groups(module: Callable, tensors: list, *, size: int) -> Sequence:
-    """Split tensors into lists of `size` tensors. Call a module with each list as an argument."""
+    """Split tensors into lists of `size` tensors. Call a module with these lists as arguments."""
     return module(*(tensors[i : i + size] for i in range(0, len(tensors), size)))
 
 

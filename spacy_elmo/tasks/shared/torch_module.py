@@ -86,7 +86,7 @@ class ModuleShim(PyTorchShim):
         return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
-        """Load a saved module. Check that sizes and tensors match before memory is allocated.
+        """Load a saved module. Before memory is allocated, check that sizes and tensors match.
 
         bytes_data (bytes): The result of `to_bytes`.
         RETURNS (ModuleShim): This object.
@@ -132,7 +132,7 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
 
 
 def make_module(place: str, **sizes: Any) -> "Module":
-    """Make a PyTorch module from the path of its class. PyTorch is not imported before this call.
+    """Make a PyTorch module from the path of its class. The call imports PyTorch.
 
     place (str): Path of the class, such as "spacy_elmo.tasks.coref.module:SpanRanker".
     sizes (Any): The arguments of the class.

@@ -67,8 +67,8 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
     """Return the value of `doc._.srl`: the spans of roles, by predicate and by label.
 
-    RETURNS (Dict[int, Dict[str, List[Span]]]): A dict for each predicate, by token index. It
-        contains the list of spans of each label.
+    RETURNS (Dict[int, Dict[str, List[Span]]]): A dict from the token index of each predicate to
+        another dict, from label to spans.
     RAISES (ValueError): A span has no tokens, no label or an invalid `id`.
     """
     roles: dict[int, dict[str, list[Span]]] = {}

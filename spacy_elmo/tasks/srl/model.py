@@ -34,7 +34,7 @@ class Instance:
 
     doc (int): Index of the Doc in its batch.
     segment (Segment): The tokens of the sentence.
-    predicate (int): Token index of the predicate, if the model finds its roles; -1 if the model
+    predicate (int): Token index of the predicate whose roles the model finds; -1 if the model
         finds the predicates of the sentence.
     """
 
@@ -88,9 +88,9 @@ class InstanceScorer(DocHead):
         """Score the tags of each token of each instance.
 
         instances (Sequence[Instance]): The batch.
-        RETURNS (Tuple[List[Floats2d], Callable]): Scores, `(n_tokens, n_tags)` each, which are
-            logits in prediction, and probabilities in training; and the backward pass, which takes
-            the gradients of the logits.
+        RETURNS (Tuple[List[Floats2d], Callable]): The scores, `(n_tokens, n_tags)` for each
+            instance, and the backward pass, which takes the gradients of the logits. Scores are
+            logits in prediction, and probabilities in training.
         """
         parts = [self.vectors[one.doc][one.tokens] for one in instances]
         flags = [self.head.ops.asarray1i(one.flags) for one in instances]
@@ -110,8 +110,8 @@ def build_srl(
     """Build a model of semantic roles (He et al. 2017).
 
     Each token has a flag that says whether the token is the predicate. The model concatenates the
-    vector of the token with an embedding of this flag. Next are an encoder and a softmax over BIO
-    tags.
+    vector of the token with an embedding of this flag. An encoder and a softmax over BIO tags
+    follow.
 
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once per Doc.
     encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once per predicate.

@@ -53,7 +53,7 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Texts, beside: Texts) -> tuple[Tensor, Tensor]:
-        """Run the first biLSTM over the first, or the second, texts of all pairs.
+        """Run the first biLSTM over one text of each pair.
 
         texts (Sequence[Tensor]): Vectors of the texts. *Shape:* `(n_tokens, nI)` each
         beside (Sequence[Tensor]): Vectors to concatenate with the output; empty for none.
@@ -66,7 +66,7 @@ class ESIM(nn.Module):
         return encoded, mask
 
     def _compose(self, encoded: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
-        """Compare tokens with their attention to the other text. Pool the tokens of each text."""
+        """Combine tokens with weighted sums of the other text. Pool the tokens of each text."""
         enhanced = [encoded, aligned, encoded - aligned, encoded * aligned]
         projected = self.project(torch.cat(enhanced, dim=2)).relu()
         return mean_and_max(self.compose(self.token_dropout(projected), mask), mask)
@@ -79,7 +79,8 @@ def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tu
     b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
     mask_a (Tensor): True at tokens. *Shape:* `(n_pairs, longest_a)`
     mask_b (Tensor): True at tokens. *Shape:* `(n_pairs, longest_b)`
-    RETURNS (Tuple[Tensor, Tensor]): Weighted sums of b for each token of a, and of a for b.
+    RETURNS (Tuple[Tensor, Tensor]): For each token of a, a weighted sum of b; and for each
+        token of b, a weighted sum of a.
     """
     scores = a @ b.transpose(1, 2)
     found_in_b = masked_softmax(scores, mask_b[:, None]) @ b

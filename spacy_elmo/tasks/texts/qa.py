@@ -48,8 +48,8 @@ class QuestionAnswerer(TaskPipe):
     It sets `doc.spans["answer"]`, a group of one span, or an empty group if there is no answer.
     Training skips examples whose reference has no such group.
 
-    If a training question has an empty group, the model also learns when there is no answer (Levy
-    et al. 2017). "No answer" is then one more choice in the softmax over first tokens and in the
+    If a training question has no answer, the model also learns when there is none (Levy et al.
+    2017). "No answer" is then one more choice in the softmax over first tokens and in the
     softmax over last tokens. The score of this choice is fixed at 0. The scores of tokens can be
     above or below 0, because they have a learned bias.
 
@@ -141,8 +141,8 @@ class QuestionAnswerer(TaskPipe):
         """Return the loss, summed over Docs, and its gradient.
 
         The loss of a Doc is the negative logarithm of the summed probability of the first tokens of
-        all gold answers, plus the same for their last tokens. "No answer" is one more token with
-        scores 0.
+        all gold answers, plus the same for their last tokens. If the model learns questions
+        without an answer, "no answer" is one more token with scores 0.
         """
         xp = self.model.ops.xp
         loss, gradients = 0.0, []
@@ -166,8 +166,8 @@ class QuestionAnswerer(TaskPipe):
     def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:
         """Return the gold answers as spans of whole tokens, counted from the context's first token.
 
-        Return an empty list for a question without an answer if the model learns such questions.
-        Return None without annotation.
+        For a question without an answer, return an empty list if the model learns such questions,
+        or else None. Return None without annotation.
         """
         doc, context = example.predicted, self._context(example.predicted)
         spans = list(checked_spans(example.reference, ANSWER, labeled=False))

@@ -37,7 +37,7 @@ class TextPairCategorizer(TextCategorizer):
         """Learn from a batch, like spaCy's `textcat`.
 
         examples (Iterable[Example]): The batch.
-        settings (Any): `drop`, `sgd` and `losses`, the other arguments of `textcat`.
+        settings (Any): `drop`, `sgd` and `losses`, the other arguments of this method in `textcat`.
         RETURNS (Dict[str, float]): The losses.
         RAISES (ValueError): The pipe is not initialized, or an example has an unknown label.
         """
