@@ -80,11 +80,9 @@ def _computed(
     settings: ElmoSettings,
     keep_marks: bool,
 ) -> Iterator[tuple[Placed, Any]]:
-    """Yield each segment with the layers of those tokens for which it gives the vectors.
+    """Yield each segment with the layers of the tokens that it keeps.
 
-    The results are not in the order of `segments`.
-
-    The layers are views of the batch's array.
+    The segments are not in the order of `segments`. The layers are views of the batch's array.
     """
     carry = settings.initial_state == "carry"
     states: dict[int, Any] = {}

@@ -4,8 +4,8 @@ If the weights are frozen, a text has the same layers in every epoch. So the lan
 them once, and later epochs read them from the cache.
 
 The cache stores the layers of the training examples and of the Docs that are scored, because only
-these texts come again. An entry is a sequence, not a Doc: a text that occurs in many Docs, such as
-the context of several questions, is computed and stored once.
+these texts come again. An entry is a sequence (a Doc if the LSTM state is carried). So a sequence
+that occurs in many Docs, such as the context of several questions, is computed and stored once.
 
 Invariant: the key of an entry is a hash of everything on which the layers depend: the tokens, the
 range of kept tokens, the initial state, the precision and the weights. So an entry is never

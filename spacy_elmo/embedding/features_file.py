@@ -114,7 +114,7 @@ class DiskFeatures:
             return None
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[bytes, bytes]]) -> None:
-        """Write entries. If the cache or the disk is full, write neither them nor later entries."""
+        """Write entries. If the cache or the disk is full, write nothing from then on."""
         added = sum(len(data) for _, data in rows)
         if self._n_bytes + added > self.size * MB:
             self._is_closed_to_more = True

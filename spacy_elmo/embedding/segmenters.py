@@ -22,7 +22,7 @@ from ..registry import registry
 
 
 class Segment(NamedTuple):
-    """Sequence of tokens that the language model reads at once. All values are positions in a Doc.
+    """Tokens that the language model reads as one sequence. All values are positions in a Doc.
 
     start (int): First token that the language model reads.
     end (int): The token after the last one that it reads.
@@ -153,9 +153,9 @@ class SentencesOrWindows(Windows):
 class Spans(Windows):
     """Segmenter that cuts at the edges of spans, so that no sequence crosses an edge.
 
-    If `sentences` is True, it also cuts inside the spans: at the start of each sentence if all
-    sentence starts are set, and otherwise into guessed sentences and windows, like
-    `SentencesOrWindows`. If it is False, each span is one sequence of any length.
+    If `sentences` is False, each span is one sequence of any length. If it is True, spans are cut
+    into sentences. If a sentence start is missing, spans are cut into guessed sentences and
+    windows, as in `SentencesOrWindows`.
     """
 
     groups: tuple[str, ...] = PAIRS

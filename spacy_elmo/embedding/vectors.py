@@ -46,7 +46,7 @@ def has_hooks(doc: Doc) -> bool:
 
 
 def keep_vectors(doc: Doc) -> Doc:
-    """Copy `doc.tensor` into `doc.user_data`, so that a pickle or a DocBin contains it.
+    """Copy `doc.tensor` into `doc.user_data`, so that a DocBin contains it.
 
     Use `DocBin(store_user_data=True)`. After loading, `restore_vectors` sets the tensor again.
 
@@ -209,7 +209,7 @@ def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
 
 
 def check_mix(mix: Any) -> Mix:
-    """Check that a value is a mix. Its layers are not checked, because they are not known yet.
+    """Check that a value is a mix. `mix_layers` checks whether its layers exist.
 
     mix (Union[str, int, Sequence[float]]): "average", "top", the index of a layer, or weights.
     RETURNS (Union[str, int, List[float]]): The mix in a form that a config can contain.
@@ -291,7 +291,7 @@ def _get_elmo(doc: Doc) -> Optional[Floats3d]:
 
 
 def _set_elmo(doc: Doc, layers: Optional[Floats3d]) -> None:
-    """Set `doc._.elmo`, and delete the layers that pipes stored. So None frees their memory."""
+    """Set `doc._.elmo`, and delete the layers of all pipes. Set None to free their memory."""
     for key in (OWNER, OTHERS):
         doc.user_data.pop(key, None)
     doc.user_data[LAYERS] = layers

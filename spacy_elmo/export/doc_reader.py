@@ -21,10 +21,10 @@ from .selection import WORDS, SelectedSpan, SpanSelector, labels_of
 class DocReader:
     """Reader that runs a pipeline on texts, and converts Docs to entries.
 
-    The pipeline runs up to its pipe `elmo`. Components after `elmo` run only if the selector needs
-    their annotations.
+    The components before the pipe `elmo` run on each text. Components after `elmo` run only if the
+    selector needs their annotations.
 
-    nlp (Language): The pipeline. This disables its pipe `elmo` and the components after it.
+    nlp (Language): The pipeline. The reader disables the pipe `elmo` and the components after it.
     pipe (Elmo): The pipe `elmo`.
     selector (Optional[SpanSelector]): Selects the tokens or spans that get a vector. Default:
         every token.

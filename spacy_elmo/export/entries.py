@@ -73,7 +73,7 @@ class WriteOptions:
     first: int = 0
 
     def describe(self) -> dict[str, bool]:
-        """Return the options that differ from the defaults, as settings of an output."""
+        """Return the options that differ from the defaults. The output stores them."""
         described = {} if self.index else {"sentence_index": False}
         return described | ({"sentence_keys": True} if self.sentence_keys else {})
 
@@ -92,16 +92,16 @@ class EntryCounts:
     vectors: int = field(default=0, compare=False)
 
     def describe(self) -> dict[str, int]:
-        """Return the counts as settings of an output, without `vectors` if it equals `tokens`."""
+        """Return the counts that the output stores: `vectors` only if it differs from `tokens`."""
         numbers = {"entries": self.entries, "tokens": self.tokens}
         return numbers if self.vectors == self.tokens else {**numbers, "vectors": self.vectors}
 
     @classmethod
     def pop_from(cls, settings: dict[str, Any]) -> "Optional[EntryCounts]":
-        """Remove the counts from the settings of an output, and return them.
+        """Remove the counts from the settings that an output stores, and return them.
 
         settings (dict): The settings.
-        RETURNS (Optional[EntryCounts]): The counts; None if one is missing.
+        RETURNS (Optional[EntryCounts]): The counts; None if `entries` or `tokens` is missing.
         """
         entries, tokens = settings.pop("entries", None), settings.pop("tokens", None)
         numbers = (entries, tokens, settings.pop("vectors", tokens))

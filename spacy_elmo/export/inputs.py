@@ -87,7 +87,10 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
 
 
 def _is_hidden(path: str, given: str) -> bool:
-    """Return whether a folder or file name in a path begins with a dot and is not in `given`."""
+    """Return whether a file is hidden: a part of its path begins with a dot.
+
+    Parts of `given`, the user's path, do not count.
+    """
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
 

@@ -59,7 +59,7 @@ def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[Tex
     reader (DocReader): Converts text to entries.
     first (int): Index of the first row, for error messages.
     YIELDS (TextEntry): The entry of a row.
-    RAISES (ValueError): The table has neither column, or a row has another type.
+    RAISES (ValueError): The table has neither column, or a row has a wrong type.
     """
     name = text_column(table.column_names)
     empty: Any = "" if name == "text" else []

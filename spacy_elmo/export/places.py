@@ -190,8 +190,8 @@ class LocalFolder:
     def writing(self, name: str) -> Iterator[Path]:
         """Context manager: write a file or folder. It gets its name at the end of the block.
 
-        At that time, it is complete on the disk. If two processes write the same name, the second
-        result replaces the first.
+        At that time, it is complete on the disk. If two processes write the same file, the second
+        file replaces the first. If they write the same folder, the first folder stays.
 
         name (str): Name in the folder.
         YIELDS (Path): The path to write to.
@@ -341,8 +341,8 @@ def describe_files(path: Path) -> dict[str, Any]:
     """Return size and SHA-256 of a file, or of each file in a folder.
 
     path (Path): The file or folder.
-    RETURNS (dict): The values "size" and "sha256", by the file's path in the folder. If `path` is
-        a file, the key is ".".
+    RETURNS (dict): For each file, a dict of "size" and "sha256". The key is the file's path in the
+        folder, or "." if `path` is a file.
     """
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {

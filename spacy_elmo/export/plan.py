@@ -100,7 +100,9 @@ def _cut_lines(
     column: Optional[str],
     cuts_packed: bool,
 ) -> Iterator[InputPiece]:
-    """Cut a text file into parts, and yield them in order. If a line is an entry, count entries.
+    """Cut a text file into parts, and yield them in order.
+
+    If each line of the file is an entry, a part contains its number of entries.
 
     source (InputPiece): The file.
     size (int): Size of the file in bytes.

@@ -70,7 +70,8 @@ class SpanSelector(NamedTuple):
     def __call__(self, doc: Doc) -> list[SelectedSpan]:
         """Select the tokens and spans that get a vector.
 
-        doc (Doc): The Doc. If it has no sentence boundaries, a sentencizer sets them.
+        doc (Doc): The Doc. If `pool` is "sentence" and the Doc has no sentence boundaries, a
+            sentencizer sets them.
         RETURNS (List[SelectedSpan]): The spans, in order.
         RAISES (ValueError): The Doc does not have the annotations that `only` needs.
         """

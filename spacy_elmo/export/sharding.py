@@ -269,7 +269,10 @@ class _Run(NamedTuple):
 
 
 def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
-    """Return the settings and inputs that the output stores. To resume, they must be equal."""
+    """Return the settings and inputs that the output stores.
+
+    A call resumes an output only if they are equal.
+    """
     inputs = [{"name": one.name, "size": one.size(), "sha256": one.sha256} for one in sources]
     return {
         **job.embedder.describe(),

@@ -36,7 +36,7 @@ def write(
     path (Path): The folder.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run, for `meta.json`.
-    options (WriteOptions): Not used. A Doc has a text and no number.
+    options (WriteOptions): Not used, because a Doc always has its text and has no index.
     """
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):

@@ -47,7 +47,7 @@ class Reading:
     max_sentence: int
 
     def digest(self, data: bytes) -> str:
-        """Return the SHA-256 of lines, together with all settings that change their tokens."""
+        """Return the SHA-256 of lines and of all settings that change their tokens."""
         settings: dict[str, Any] = {**asdict(self), "version": PART_VERSION}
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")

@@ -312,7 +312,7 @@ class _Skipped:
     not_utf8: set[int] = field(default_factory=set)
 
     def add(self, file: int, line: Optional[int], reason: str) -> None:
-        """Record a skipped line or file, and warn.
+        """Record a skipped line or file. Warn only about the first ones of each file.
 
         file (int): Index of the file.
         line (Optional[int]): Number of the line, from 1; None for the whole file.
@@ -333,7 +333,7 @@ class _Skipped:
                 self.not_utf8.add(file)
 
     def close(self) -> None:
-        """Warn once per file about the lines that were skipped without a warning."""
+        """Warn once per file about the number of lines that `add` did not warn about."""
         for file, n in self.counts.items():
             if more := n - self.n_warned[file]:
                 warnings.warn(f"{self.files[file]}: {more:,} more left out", stacklevel=2)

@@ -246,7 +246,7 @@ def blank_pipeline(lang: str) -> "Language":
 
     lang (str): spaCy's code of the language.
     RETURNS (Language): The pipeline.
-    RAISES (ValueError): spaCy does not have the language, or the language needs a package.
+    RAISES (ValueError): spaCy does not have the language, or needs a missing package for it.
     """
     import spacy  # Import here: spaCy is slow to import, and most text does not need it.
 

@@ -1,4 +1,4 @@
-"""Token counts: an estimate for a corpus, and how many tokens are too long for a model."""
+"""Token counts: an estimate for text, and the number of tokens that are too long for a model."""
 
 import codecs
 import zlib
