@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from srsly.msgpack import Packer, Unpacker
 
-from ..files.atomic import lock, publish, put_on_disk, replace_folder
+from ..files.atomic import lock, publish, replace_folder
 from ..files.errors import by_its_name
 from ..files.unfinished import MARKER, PREVIOUS, check_ours, delete, delete_ours, make_ours, sweep
 from .entries import Embedded
@@ -86,7 +86,6 @@ class PartialOutput:
 
     def publish(self) -> None:
         """Rename the output to its final name, and replace an earlier output."""
-        put_on_disk(self.whole)
         if self.whole.is_dir():
             replace_folder(self.whole, self.output, self.folder)
         else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Optional, Union
 
-from ..files import WHOLE, atomic_write, checksum, publish, put_on_disk, temporary_folder
+from ..files import WHOLE, atomic_write, checksum, publish, temporary_folder
 from ..files.input_files import BLOCK
 from ..files.remote import RemoteFile, is_url, named_access, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
@@ -200,7 +200,6 @@ class LocalFolder:
         try:
             with temporary_folder(path) as place:
                 yield place / WHOLE
-                put_on_disk(place / WHOLE)
                 publish(place / WHOLE, path)
         except OSError:
             if not path.exists():  # Another process wrote it and cleaned up.

@@ -1,8 +1,7 @@
 """Atomic writes of files and folders, and a lock for writers.
 
-A file or folder is written under a temporary name, and renamed when it is complete. So readers see
-the old content or the complete new content. `atomic_write` and `atomic_stream` also flush the file
-to the disk before they rename it.
+A file or folder is written under a temporary name, flushed to the disk, and renamed. So readers
+see the old content or the complete new content.
 """
 
 import errno
@@ -49,8 +48,6 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
     with temporary_folder(path) as folder:
         with (folder / WHOLE).open("xb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
         publish(folder / WHOLE, path)
 
 
@@ -79,6 +76,7 @@ def replace_folder(whole: Path, folder: Path, place: Path) -> None:
     folder (Path): The final name.
     place (Path): A folder for unfinished output (see `unfinished`). The caller deletes it.
     """
+    _put_on_disk(whole)
     try:
         if folder.exists():
             delete(place / PREVIOUS)
@@ -102,20 +100,19 @@ def publish(whole: Path, path: Path) -> None:
         with whole.open("rb") as source, atomic_stream(path) as file:
             shutil.copyfileobj(source, file)
         return
+    _put_on_disk(whole)
     try:
         os.replace(whole, path)
     except OSError as error:  # Name the output, because users do not know the temporary name.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def put_on_disk(path: Path) -> None:
-    """Flush a file, or the files directly in a folder, to the disk.
-
-    path (Path): The file or folder.
-    """
-    for file in path.iterdir() if path.is_dir() else [path]:
-        with file.open("rb+") as opened:
-            os.fsync(opened.fileno())
+def _put_on_disk(path: Path) -> None:
+    """Flush a file, or all files in a folder, to the disk."""
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
 
 
 @contextmanager

@@ -4,6 +4,7 @@ The metadata in the header contain config and provenance. Vocabularies are tenso
 large vocabularies do not fit into the header.
 """
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Optional
@@ -84,6 +85,8 @@ class SafetensorsFile(Format):
                 file.flush()
             with atomic_stream(target) as file:
                 file.write(content)
+                file.flush()
+                os.fsync(file.fileno())  # If the disk is full, the old model stays complete.
                 # Delete the old softmax before the weights appear. A softmax must never be next to
                 # the weights of another model.
                 softmax.unlink(missing_ok=True)

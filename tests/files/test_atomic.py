@@ -41,9 +41,12 @@ def snapshot(folder):
 @pytest.fixture
 def on_disk(monkeypatch):
     """The files whose content was sent to the disk, in order, and `"replace"` for a renaming."""
-    events, fsync, replace = [], os.fsync, os.replace
+    events, fsync = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: events.append(os.fstat(fd).st_ino) or fsync(fd))
-    monkeypatch.setattr(os, "replace", lambda *names: events.append("replace") or replace(*names))
+    for name in ("rename", "replace"):
+        call = getattr(os, name)
+        named = lambda *names, call=call: events.append("replace") or call(*names)  # noqa: E731
+        monkeypatch.setattr(os, name, named)
     return events
 
 
@@ -86,12 +89,13 @@ def test_content_is_on_the_disk_before_the_name(tmp_path, on_disk):
     number = (tmp_path / "a").stat().st_ino
     assert on_disk.index(number) < on_disk.index("replace")
     on_disk.clear()
-    for name in "bc":
-        (tmp_path / name).write_text(name)
-    files.put_on_disk(tmp_path / "a")
-    assert on_disk == [number]
-    files.put_on_disk(tmp_path)
-    assert {(tmp_path / name).stat().st_ino for name in "abc"} <= set(on_disk[1:])
+    with files.atomic_folder(tmp_path / "folder") as unfinished:
+        for path in (unfinished / "b", unfinished / "in" / "c"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("content")
+    numbers = {path.stat().st_ino for path in (tmp_path / "folder").rglob("*") if path.is_file()}
+    assert len(numbers) == 2
+    assert numbers <= set(on_disk[: on_disk.index("replace")])
 
 
 def test_folder(tmp_path):
