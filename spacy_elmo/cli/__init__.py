@@ -20,7 +20,10 @@ _HOME = re.compile(r"\A((?:--[\w.-]+=)?)(~(?:/.*)?)\Z", re.DOTALL)
 
 
 class _Group(typer.core.TyperGroup):
-    """Group of commands. It expands `~` in arguments where shells do not: in quotes, after `=`."""
+    """Group of commands that expands `~` in arguments.
+
+    A shell does not expand `~` in quotes or after `=`.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Expand `~` in arguments, and parse them."""

@@ -128,7 +128,7 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
 
 
 def _with_options(message: str) -> str:
-    """Replace settings in a message by options of the command: `force=True` by --force."""
+    """Replace settings in a message with the command's options: `force=True` becomes --force."""
     settings = _settings.get(set())
 
     def option(match: re.Match[str]) -> str:

@@ -147,7 +147,7 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
 
 
 def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str, Any]) -> bool:
-    """Replace the tok2vec in a component's config. Return False if there is no tok2vec.
+    """Replace the tok2vec in a component's config with `tok2vec`. Return whether it has a tok2vec.
 
     `default` is spaCy's default config of the component. If the component's model has no tok2vec,
     but the model in `default` has one, the component gets the model in `default`. An example is the
@@ -163,7 +163,8 @@ def _reads(component: dict[str, Any], tok2vec: dict[str, Any], default: dict[str
 def _elmo(weights: str) -> dict[str, Any]:
     """Return the config of the pipe `elmo` for weights, with their sizes.
 
-    Nothing is downloaded. If the weights are not in the cache, training replaces the default sizes.
+    Nothing is downloaded. If the weights are not in the cache, the config has default sizes, which
+    training replaces.
     """
     from .. import pretrained
     from ..weights import find_named

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and the pipelines that they name."""
+"""Arguments and options that several commands share, and functions that read pipelines."""
 
 from typing import TYPE_CHECKING
 

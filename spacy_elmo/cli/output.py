@@ -71,7 +71,7 @@ def put_report(
     title (str): Title of the page.
     scores (Iterable[Optional[str]]): Names of the scores on the page, one section each. None is
         the first score of the report.
-    read (Iterable[object]): Names and paths of the inputs, for the page.
+    read (Iterable[object]): Names and paths of the inputs, for the line below the title.
     """
     found = asdict(report)
     content = srsly.json_dumps(found, indent=2)

@@ -70,12 +70,12 @@ class FrozenLanguageModel:
 def types_of(
     inputs: np.ndarray, types: Sequence[str], marks: tuple[str, str]
 ) -> tuple[list[str], np.ndarray]:
-    """Convert the ids of a window to the different strings in it, each only once.
+    """Return the distinct strings in a window, and for each item the index of its string.
 
     inputs (numpy.ndarray): Ids of tokens. *Shape:* `(n_directions, n_items)`
     types (Sequence[str]): The string of each id.
     marks (Tuple[str, str]): The model's strings for the start and the end of a sentence.
-    RETURNS (Tuple[List[str], numpy.ndarray]): The different strings, and for each item the index of
+    RETURNS (Tuple[List[str], numpy.ndarray]): The distinct strings, and for each item the index of
         its string. *Shape:* `(n_directions, n_items)`
     """
     used, inverse = np.unique(inputs, return_inverse=True)

@@ -34,11 +34,10 @@ class BiLMEncoder(torch.nn.Module):
     def record(
         self, n_rows: int, n_steps: int, product_dtype: Optional[torch.dtype] = None
     ) -> None:
-        """On a GPU, record the LSTM stacks as a CUDA graph for later calls.
+        """Record the LSTM stacks as a CUDA graph, which later calls of `forward` run.
 
-        Later calls must have windows of this shape, this `product_dtype` and no dropout. On a CPU,
-        or for a model without clips, do nothing: without clips, a GPU runs cuDNN's LSTM, which is
-        one kernel.
+        These calls must have windows of this shape, this `product_dtype` and no dropout. Nothing is
+        recorded on a CPU, or for a model without clips: each of its LSTMs is one kernel of cuDNN.
 
         n_rows (int): Number of streams in a window.
         n_steps (int): Number of steps in a window, the tokens per stream.
@@ -65,8 +64,8 @@ class BiLMEncoder(torch.nn.Module):
         types (Sequence[str]): The string of each id in the window.
         state (BiLMState): Initial state, one row per stream.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
-        product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products in training.
-            Default: the type of the weights.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
+            weights.
         RETURNS (Tuple[Tensor, BiLMState]): The top layer, first the forward items and then the
             backward items, *Shape:* `(n_directions * n_items, projection_dim)`, and the state after
             the window.

@@ -93,7 +93,7 @@ class Processes:
                 tensor /= self.size
 
     def sum(self, values: list[float]) -> list[float]:
-        """Add up the values of all processes: all first values, all second values, and so on."""
+        """Add up the lists of all processes, position by position."""
         if self.size == 1:
             return values
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)

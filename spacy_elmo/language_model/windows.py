@@ -48,7 +48,7 @@ class Streams:
 
     Forward, the model reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`. Backward, it reads the
     reversed sentence `</S> wn .. w1` and predicts `wn .. w1 <S>`. The order of the sentences is
-    the same in both directions. A window reads only its own parts of the corpus.
+    the same in both directions. `window` reads only the tokens that it needs from the corpus.
 
     corpus (Corpus): The text.
     """
@@ -98,8 +98,9 @@ class TrainingBatches:
     seed (int): Seed for the start position of each epoch.
     directions (str): "same": both directions read the same text. "different": the backward
         direction reads text that is half a corpus further on.
-    multiple (int): The number of streams must be a multiple of this number.
-    RAISES (ValueError): The number of streams is not a multiple of `multiple`.
+    multiple (int): The number of streams is rounded down to a multiple of this number.
+    RAISES (ValueError): `batch_size` is not a multiple of `multiple`, or the text is too short for
+        `multiple` streams.
     """
 
     def __init__(

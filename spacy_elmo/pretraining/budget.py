@@ -159,13 +159,13 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
       matrix products are faster, but each stream reads less consecutive text.
     * Optimizer: Adam. The learning rate falls as a cosine to 0 at the end of the budget. Adam's
       first steps are too large, so there are up to 500 steps of warm-up.
-    * Limits: always the time of the budget. Also 20 epochs, if this time is enough for more than
-      20 epochs, or if the text has less than a million tokens.
+    * Limits: the time of the budget. `max_epochs` is 20 if this time is enough for more epochs, or
+      if the text has less than a million tokens.
     * Dropout: 0.1. If no sentence is read twice, 0: the model cannot memorize anything.
     * Vocabulary: words that occur at least twice. If the text has less than a million tokens: all
       words. If it has 100 million tokens or more: words that occur at least three times. `max_size`
-      is 1/100 of the number of tokens, but at least 30,000: the weights of still rarer words would
-      learn nothing.
+      is 1/100 of the number of tokens, because the weights of rarer words would learn nothing. It
+      is at least 30,000, and at most the `max_size` in `LADDER`.
     * Evaluations: about ten, estimated from the speed.
 
     The budget "the paper" selects the settings of Peters et al. (2018) and bilm-tf.

@@ -233,7 +233,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
 
 
 def similar_setting(name: str) -> Optional[str]:
-    """Return the setting with the most similar name as `section.name`; None if none is similar."""
+    """Return `section.name` of the setting with the most similar name; None if none is similar."""
     known = {name: f"{section}.{name}" for section, names in _NAMES.items() for name in names}
     found = difflib.get_close_matches(name.rpartition(".")[2], known, n=1)
     return known[found[0]] if found else None

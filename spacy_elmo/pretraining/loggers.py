@@ -57,8 +57,9 @@ def make_logger(
 def logged_pipeline(config: "PretrainingConfig") -> Language:
     """Make the pipeline that loggers of spaCy expect, with a pipe `elmo` without weights.
 
-    `nlp.config["training"]` contains all settings of the run. The only score column is `speed`,
-    because the console logger multiplies all other scores by 100.
+    `nlp.config["training"]` contains the section `[training]` and the seed. `nlp.config["elmo"]`
+    contains the other sections. The only score column is `speed`, because the console logger
+    multiplies all other scores by 100.
 
     config (PretrainingConfig): The settings of the run.
     RETURNS (Language): The pipeline.

@@ -3,11 +3,11 @@
 Adam scales each element of a gradient separately. Muon treats the gradient as a matrix and sets all
 its singular values to about 1, so that an update changes all directions equally. A singular value
 decomposition would be exact but slow. Five Newton-Schulz steps are near enough, and consist only of
-matrix products. The input and state weights of an LSTM are four matrices, one per gate. Adam trains
-all weights that are no such matrices (`muon_groups`).
+matrix products. The input weight of an LSTM contains four matrices, one per gate, and so does the
+state weight. `muon_groups` returns all matrices that Muon trains. Adam trains all other weights.
 
-For wide matrices in float32, the five steps are reordered so that only two products, not ten, have
-the long side (`_by_factors`). In lower precision this diverges, so the published order is used.
+For wide matrices in float32, the five steps are reordered so that two products, not ten, contain
+the wide matrix (`_by_factors`). In lower precision this diverges, so the published order is used.
 """
 
 import math
@@ -37,7 +37,7 @@ class Muon(torch.optim.Optimizer):
     with N = 0.05 G + 0.95 M. NS(N) is the result of five Newton-Schulz steps. It is close to the
     matrix with orthonormal rows or columns that is nearest to N. A weight can contain several
     matrices, one below the other, such as the four gates of an LSTM. Matrices of the same shape
-    form a batch.
+    are updated together, as one batch.
 
     groups (List[dict]): Dicts with `params`, a list of two-dimensional weights, and `n_blocks`, the
         number of matrices in each weight.
@@ -131,11 +131,11 @@ def _step_by_step(matrices: Tensor) -> Tensor:
 
 
 def _by_factors(matrices: Tensor) -> Tensor:
-    """Run the Newton-Schulz steps for wide matrices, with fewer products of the long side.
+    """Run the Newton-Schulz steps for wide matrices, with only two products of the wide matrix.
 
     A step multiplies X by the factor F = a + b A + c A^2, where A = X X^T. All factors are
     polynomials of the first A, so they commute, and the next A is F^2 A. Therefore only the first A
-    and the last product need X: two products of the long side instead of ten.
+    and the last product need X: two products of the wide matrix instead of ten.
 
     This does not work in lower precision: a rounded A has negative eigenvalues, and the steps move
     them away from 1.

@@ -66,7 +66,7 @@ def misspell(word: str, letters: str, rng: np.random.Generator) -> str:
     The edit omits, doubles, replaces or adds a letter, or swaps two neighboring letters.
 
     word (str): A word of two or more letters.
-    letters (str): Letters to choose from. A letter that is frequent in the text occurs more often.
+    letters (str): Letters to choose from. A repeated letter is chosen more often.
     rng (numpy.random.Generator): Random number generator.
     RETURNS (str): The misspelled word. It can equal the word, for example if equal letters are
         swapped.

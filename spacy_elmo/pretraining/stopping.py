@@ -1,8 +1,8 @@
 """Events that end a run early: signals, and numbers that are NaN or infinite.
 
-A run with such numbers ends before it writes them, because nothing could read such a model or
-resume from such a checkpoint. All processes have the same weights and optimizers, so they all end
-at the same step.
+A run ends before it writes NaN or infinite numbers, because no program could read such a model, and
+no run could resume from such a checkpoint. All processes have the same weights and optimizers, so
+they all end at the same step.
 """
 
 import signal

@@ -2,10 +2,11 @@
 
 Invariant: the result of a step depends only on the settings, the text, the states of model and
 optimizers, and the number of the step. Windows, noise and random draws are computed from the seed
-and this number, so no generator carries a state. So a resumed run is equal bit for bit.
+and this number, so no generator carries a state. So a resumed run and a run that was not
+interrupted have the same weights, bit for bit.
 
-With several processes, each process trains on its own streams. All average their gradients and make
-the same update.
+With several processes, each process trains on its own streams. The processes average their
+gradients, and make the same update.
 """
 
 import math
@@ -83,7 +84,8 @@ class Trainer:
     dev (Corpus): Held-out text.
     model (Optional[LanguageModel]): The model; default: the initial model of the settings.
     processes (Optional[Processes]): The processes of the run. Default: only this process.
-    RAISES (ValueError): `batch_size` cannot be divided by the number of processes and parts.
+    RAISES (ValueError): `batch_size` is not a multiple of the number of processes times
+        `accumulate_gradient`, or the text is too short.
     """
 
     def __init__(
@@ -131,7 +133,7 @@ class Trainer:
 
     @property
     def limits(self) -> dict[str, float]:
-        """Finished part of the run by each limit. 1 means that the limit is reached."""
+        """Finished part of the run for each limit, by name. 1 means that the limit is reached."""
         settings, steps = self.settings, self.progress.step
         limits = {
             "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
