@@ -1,6 +1,6 @@
 """Kernel in NumPy: readable reference for the compiled kernels, and fallback.
 
-The compiled kernels round their weights with the functions of this module.
+The compiled kernels round their weights to bfloat16 and int8 with functions of this module.
 """
 
 from collections.abc import Sequence
