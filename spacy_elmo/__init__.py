@@ -13,7 +13,7 @@ def pretrained(name_or_path: Union[str, Path]) -> dict[str, Any]:
 
     name_or_path (Union[str, Path]): Path, name (such as "original" or "manylangs-fr") or
         `https://` URL of a model. If it is not a local path, the first use downloads the model.
-    RETURNS (dict): The settings `weights` and `model`, which contains the sizes of the weights.
+    RETURNS (dict): The settings `weights` and `model`. `model` contains the sizes of the weights.
     RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """

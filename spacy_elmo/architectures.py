@@ -1,4 +1,4 @@
-"""Registered architectures, which build models from the layers in `layers`."""
+"""Registered architectures, which build models from the layers of the package `layers`."""
 
 from collections.abc import Callable
 from inspect import Parameter, Signature

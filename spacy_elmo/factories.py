@@ -187,7 +187,7 @@ def make_textpair(nlp: Language, name: str, model: Model, scorer: Optional[Calla
     """Make an `elmo_textpair` pipe.
 
     model (Model[List[Doc], Floats2d]): Model that computes the probabilities of the labels for Docs
-        of two texts. *Shape:* `(n_docs, n_labels)`
+        that contain two texts. *Shape:* `(n_docs, n_labels)`
     scorer (Optional[Callable]): The function that `nlp.evaluate` calls for this pipe.
     """
     return _make("texts.textpair:TextPairCategorizer", **locals(), threshold=0.0)

@@ -56,9 +56,9 @@ def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
 
     As many vectors as possible get the same number as in the other clusters.
 
-    numbers (Ints1d): The clusters to renumber, from 0. *Shape:* `(n,)`
-    others (Ints1d): The clusters to match. *Shape:* `(n,)`
-    RETURNS (Ints1d): The renumbered clusters. *Shape:* `(n,)`
+    numbers (Ints1d): The cluster of each vector, a number from 0. *Shape:* `(n,)`
+    others (Ints1d): The cluster of each vector among the other clusters. *Shape:* `(n,)`
+    RETURNS (Ints1d): The new number of each vector's cluster. *Shape:* `(n,)`
     """
     from scipy.optimize import linear_sum_assignment
 

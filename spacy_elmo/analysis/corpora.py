@@ -1,4 +1,4 @@
-"""Docs of a corpus, read in constant memory, and samples of their labeled tokens, spans or Docs."""
+"""Functions that read a corpus in constant memory, and sample its labeled tokens, spans or Docs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -202,7 +202,7 @@ class Sample:
         return len(self.labels)
 
     def select(self, name: str) -> Floats2d:
-        """Return the input of a probe, from all items. For the argument, see `select_input`."""
+        """Return the vectors of all items, as input of a probe. For `name`, see `select_input`."""
         return select_input(self.layers, name)
 
 
@@ -296,7 +296,7 @@ def describe_input(name: str) -> str:
 
 
 def _choose(vocab: Vocab, path: Path, task: Task, limit: int, seed: int) -> list[int]:
-    """Return the number of items to use from each Doc: all, or up to `limit` from random Docs."""
+    """Return how many items to use from each Doc: all, or `limit` in total, from random Docs."""
     counts: list[int] = []
     groups: set[str] = set()
     for doc in read_annotated_docs(path, vocab):

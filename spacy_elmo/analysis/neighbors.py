@@ -42,10 +42,10 @@ def find_neighbors(
     n: int = 10,
     same_word: Optional[bool] = None,
 ) -> list[Neighbor]:
-    """Find the tokens of a corpus that are nearest to the token of a sentence, by cosine.
+    """Find the tokens of a corpus that are nearest to a token of a sentence, by cosine.
 
     If the corpus contains the sentence itself, the token is not its own neighbor. If the corpus
-    repeats a sentence, its tokens count once.
+    repeats a sentence, the result contains each of its tokens only once.
 
     nlp (Language): A pipeline. The settings of its pipe `elmo` are used.
     sentence (Sequence[str]): The tokens of the sentence.
@@ -102,7 +102,7 @@ def _best(
 
 
 def find_token(tokens: Sequence[str], wanted: str) -> int:
-    """Return the position of a token, given as a position or as a word.
+    """Find a token of a sentence, and return its position.
 
     tokens (Sequence[str]): The tokens of the sentence.
     wanted (str): A position from 0, or a word that occurs once.

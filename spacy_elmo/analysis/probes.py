@@ -123,7 +123,7 @@ def probe(
 
 
 def probe_labels(train: Sample, test: Sample, inputs: Strings) -> Iterator[Row]:
-    """Predict labels with two baselines, and with a logistic regression for each input.
+    """Predict labels with baselines, and with a logistic regression for each input.
 
     See Peters et al. 2018, section 5.3 and table 6. Test items whose label is not in the training
     data count as wrong.
@@ -131,9 +131,9 @@ def probe_labels(train: Sample, test: Sample, inputs: Strings) -> Iterator[Row]:
     train (Sample): The training items.
     test (Sample): The test items.
     inputs (List[str]): The inputs: layers, "average", "concat".
-    YIELDS (Row): One row per baseline (most frequent label, most frequent label of the word), then
-        one row per input. Scores: "accuracy"; and "macro_f", the mean F1 of the labels in the test
-        data.
+    YIELDS (Row): One row per baseline (most frequent label; most frequent label of the word, except
+        for labels of Docs), then one row per input. Scores: "accuracy"; and "macro_f", the mean F1
+        of the labels in the test data.
     """
     predicted = [most_frequent(train.labels)] * len(test)
     yield Row("most frequent label", "", _label_scores(predicted, test), 0.0)

@@ -191,7 +191,7 @@ class FirstSenses:
 
 
 def _words(synset: list[str]) -> list[tuple[str, int]]:
-    """Return the words of a synset's fields, in lower case and without "(a)", and their ids."""
+    """Return the words and ids of a synset: words in lower case, without markers like "(a)"."""
     end = 4 + 2 * int(synset[3], 16)
     pairs = zip(synset[4:end:2], synset[5:end:2])
     return [(word.partition("(")[0].lower(), int(number, 16)) for word, number in pairs]

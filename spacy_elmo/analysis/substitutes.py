@@ -65,7 +65,7 @@ def find_substitutes(
 
 
 def _contexts(model: FrozenLanguageModel, sentence: Sequence[str], position: int) -> np.ndarray:
-    """Compute the LSTM output that predicts the token in each direction, `(n_directions, P)`."""
+    """Compute the LSTM outputs that predict the token. *Shape:* `(n_directions, P)`."""
     corpus = read_corpus([list(sentence)])
     n_items = len(corpus.tokens)
     window = Streams(corpus).window(np.arange(n_items), [1] * n_items)

@@ -54,8 +54,8 @@ def disambiguate(
         * a folder of WordNet's database: the most frequent sense; WordNet's first sense for unknown
           words
         * None: the first sense in the training text; no answer for unknown words
-    RETURNS (ProbeReport): The F1 of each part of the test text, and of "all". Precision counts the
-        words with an answer, recall counts all words.
+    RETURNS (ProbeReport): The F1 of each part of the test text, and of the whole text ("all").
+        Precision counts the words with an answer, recall counts all words.
     RAISES (ValueError): An argument is wrong, or a text cannot be read.
     """
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
@@ -102,7 +102,7 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
 
 
 def _vectors(nlp: Language, corpus: Sequence[Sentence]) -> Iterator[tuple[LabeledWord, Floats2d]]:
-    """Yield each labeled word with its layers, averaged over its tokens, `(L + 1, width)`."""
+    """Yield each labeled word, and the mean of its tokens' layers. *Shape:* `(L + 1, width)`."""
     total = sum(len(sentence.tokens) for sentence in corpus)
     docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in corpus)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
@@ -113,7 +113,7 @@ def _vectors(nlp: Language, corpus: Sequence[Sentence]) -> Iterator[tuple[Labele
 
 
 def _mean_vectors(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, Floats2d]:
-    """Compute the mean vector of each sense's words, in each layer, `(L + 1, width)`."""
+    """Compute the mean vector of each sense's words in each layer. *Shape:* `(L + 1, width)`."""
     sums: dict[str, Floats2d] = {}
     counts: Counter[str] = Counter()
     for occurrence, vector in _vectors(nlp, sentences):
@@ -145,7 +145,7 @@ def _nearest_senses(
 
 
 def _scores(answers: Answers, wanted: Sequence[tuple[str, LabeledWord]]) -> dict[str, float]:
-    """Compute the F1 of the answers in each part of the test text, and in "all".
+    """Compute the F1 of the answers in each part of the test text, and in the whole text ("all").
 
     F1 = 2PR / (P + R) = 2 right / (answered + n), because P = right / answered and R = right / n.
     n is the number of labeled words. An answer of None counts as no answer.

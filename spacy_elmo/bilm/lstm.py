@@ -99,7 +99,7 @@ def fused_lstm(
     cell: Tensor,
     product_dtype: Optional[torch.dtype] = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run a layer without clips with PyTorch's LSTM, which is cuDNN's LSTM on a GPU.
+    """Use PyTorch's LSTM, which is cuDNN's LSTM on a GPU, to run a layer that has no clips.
 
     Arguments and results are the same as for `ProjectedLSTM.forward`, except for `product_dtype`:
     this function uses it for the state and the gates, too.

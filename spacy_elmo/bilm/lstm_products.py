@@ -134,7 +134,7 @@ class BackwardProducts:
             self.d_weights.addmm_(d_gates.t(), self.read[items])
 
     def weight_gradients(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of input weight, state weight and bias, with gates i, j, f, o."""
+        """Return the gradients of input weight, state weight and bias, in gate order i, j, f, o."""
         sizes = [self.input_weight.shape[1], self.state_weight.shape[1]]
         weights = _reordered(self.d_weights, _STORED).split(sizes, dim=1)
         return weights[0], weights[1], _reordered(self.d_bias, _STORED)
@@ -151,7 +151,7 @@ class BackwardProducts:
 
 
 def chunk_items(like: Tensor, n_gates: int) -> int:
-    """Return the maximum number of packed items in a chunk. On a GPU, one chunk contains all.
+    """Return the maximum number of packed items in a chunk. On a GPU, all items are one chunk.
 
     like (Tensor): Tensor with a row for each packed item.
     n_gates (int): Number of gate values of an item, 4D.
@@ -172,7 +172,10 @@ def write_product(left: Tensor, right: Tensor, out: Tensor) -> None:
 
 
 def doubled_candidate(weight: Tensor) -> Tensor:
-    """Copy a weight, reorder its gates from i, j, f, o to o, i, f, j, and multiply j by 2."""
+    """Return a copy of a weight in the gate order o, i, f, j, with the gate j multiplied by 2.
+
+    The weight itself has the gate order i, j, f, o.
+    """
     blocks = _reordered(weight, _INSIDE)
     blocks[-(len(weight) // 4) :] *= 2.0
     return blocks

@@ -262,7 +262,7 @@ class BiLM(nn.Module):
         )
 
     def checksum(self) -> str:
-        """Compute the SHA-256 of sizes, weights and vocabularies, as `FrozenBiLM.checksum` does.
+        """Compute the same SHA-256 as `FrozenBiLM.checksum`.
 
         This makes a temporary copy of the weights.
         """

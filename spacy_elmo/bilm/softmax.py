@@ -43,7 +43,7 @@ class Candidates(NamedTuple):
 
 
 class SoftmaxRows(NamedTuple):
-    """Copies of weights and biases, of only those words that a training step uses.
+    """Copies of the weights and biases of those words that a training step uses.
 
     The copies get a gradient; the weights of the softmax get none.
 
@@ -250,9 +250,9 @@ def thaw_softmax(frozen: FrozenSoftmax) -> Softmax:
 class SampledSoftmaxLoss(torch.autograd.Function):
     """Mean cross-entropy of the targets, by a softmax over the target and all other candidates.
 
-    Let x be one of n contexts, w and b the weight and offset of a candidate, and h the highest
-    logit of x. Let Z = sum exp(x w + b - h) over candidates and target. The gradients are sums
-    over candidates (dx) or contexts (dw, db):
+    Let x be one of n contexts, w the weight of a candidate, b its bias plus its offset, and h the
+    highest logit of x. Let Z = sum exp(x w + b - h) over candidates and target. The gradients are
+    sums over candidates (dx) or contexts (dw, db):
 
         e = exp(x w + b - h),  s = 1 / (n Z),  dx = s e w,  dw = e (s x),  db = e s
 

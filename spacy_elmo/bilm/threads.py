@@ -7,7 +7,7 @@ with one thread, but only 126 words/s with two threads.
 
 This module sets the number in OpenMP and MKL, for the calling Python thread only. The alternative,
 `torch.set_num_threads(1)`, also applies to Python threads that start later: a Python thread that
-starts during a short operation would keep a single core forever. So the alternative is used only if
+starts during a short operation would use a single core forever. So the alternative is used only if
 the functions of OpenMP and MKL are not found.
 """
 

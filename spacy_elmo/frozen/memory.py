@@ -1,4 +1,4 @@
-"""Arrays that can leave the memory and be read again, and the return of freed memory."""
+"""Arrays that can be dropped and read again, and a function that returns freed memory."""
 
 import ctypes
 from collections.abc import Callable, Mapping

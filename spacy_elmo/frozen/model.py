@@ -7,7 +7,8 @@ its caches when its weights changed. It made 28 checks per short Doc, and missed
 `.data`.
 
 Arrays from a file are dropped as soon as the kernel has its own layout. `arrays`, `thaw` and
-copies read them again. So the memory contains the weights twice only while the layout is made.
+copies of the model read them again. So the memory contains the weights twice only while the layout
+is made.
 """
 
 import hashlib
@@ -114,7 +115,7 @@ class FrozenBiLM:
         return {**aligned, **{name: weights[name] for name in parameter_shapes(self.config)}}
 
     def checksum(self) -> str:
-        """Compute the SHA-256 of sizes, weights and vocabularies, in hexadecimal.
+        """Compute the SHA-256 of sizes, weights, alignment and vocabularies, in hexadecimal.
 
         Equal checksums mean equal float32 vectors.
         """

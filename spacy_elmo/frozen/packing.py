@@ -22,7 +22,7 @@ class PackedOrder:
     batch_sizes (List[int]): Number of sequences that run at each step.
     positions (numpy.ndarray): Index into the concatenated sequences for each packed item, forward
         and backward. *Shape:* `(2, n_packed)`
-    lengths (List[int]): Number of items of each sequence, with the skipped items.
+    lengths (List[int]): Number of items of each sequence, including skipped items.
     """
 
     order: np.ndarray
@@ -32,7 +32,7 @@ class PackedOrder:
 
     @property
     def n_items(self) -> int:
-        """Number of items in all sequences together, with the skipped items."""
+        """Number of items in all sequences together, including skipped items."""
         return sum(self.lengths)
 
     def inverse(self) -> np.ndarray:

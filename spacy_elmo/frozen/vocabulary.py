@@ -66,7 +66,8 @@ class InputVocabulary:
         data (bytes): JSON.
         n_strings (int): Expected number of strings.
         RETURNS (InputVocabulary): The vocabulary.
-        RAISES (ValueError): The data are not a vocabulary, or contain many more strings.
+        RAISES (ValueError): The data are not a vocabulary, or contain many more strings than
+            expected.
         """
         if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
             raise ValueError(f"more strings than the expected {n_strings:,}. The file is damaged.")

@@ -163,6 +163,8 @@ class Elmo(Training, TrainablePipe):
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
         """Set `doc._.elmo` (if `store_layers`), and `doc.tensor` with hooks (if `set_vectors`).
 
+        If a later component reads spaCy's own tok2vec from `doc.tensor`, this pipe does not set it.
+
         docs (Sequence[Doc]): The Docs.
         scores (List[Floats3d]): The result of `predict` for them.
         """

@@ -206,7 +206,10 @@ class Listening:
         )
 
     def _leave_tensor_to(self, component_name: str) -> None:
-        """Warn that this pipe does not set `doc.tensor`: a component reads spaCy's tensor."""
+        """Warn that this pipe does not set `doc.tensor`.
+
+        component_name (str): The component that reads spaCy's own tok2vec from `doc.tensor`.
+        """
         util.logger.warning(
             "'%s' comes before '%s', which reads the vectors of spaCy's own tok2vec from "
             "doc.tensor. So '%s' does not set doc.tensor, and .vector is not contextual. To get "
@@ -217,7 +220,7 @@ class Listening:
 
 
 def infer_residual_widths(model: Model) -> None:
-    """Make residual layers without a width take the width of their input at initialization.
+    """Let the input decide the width of each residual layer that has no width yet.
 
     Thinc would use the width of the component's output, which is wrong in `spacy.EntityLinker.v2`.
 

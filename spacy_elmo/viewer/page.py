@@ -56,7 +56,7 @@ def write_page(
 def safe_json(data: Any) -> str:
     """Convert data to JSON that is safe inside `<script>`.
 
-    `<`, `>`, `&`, line separators and lone surrogates are escaped.
+    `<`, `>`, `&`, DEL, line separators and lone surrogates are escaped.
     """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -54,7 +54,7 @@ def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[s
 def heat_section(
     tokens: Sequence[Sequence[str]], vectors: Sequence[Floats3d], names: Sequence[str]
 ) -> dict[str, Any]:
-    """Make the section with the cosines of two sentences: each token of one with each of the other.
+    """Make the section with the cosines between the tokens of two sentences.
 
     tokens (Sequence[Sequence[str]]): The tokens of both sentences.
     vectors (Sequence[Floats3d]): The vectors of both sentences, in each view (the layers and the

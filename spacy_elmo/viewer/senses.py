@@ -1,4 +1,4 @@
-"""Section with maps of the occurrences of words, their groups and neighbors."""
+"""Section with maps of words: the occurrences of each word, their groups and nearest neighbors."""
 
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -149,7 +149,10 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
 def _coloring(
     name: str, kind: str, numbers: Ints1d, labels: list[str], typical: list, note: str
 ) -> Section:
-    """Make a coloring of the map: `numbers` contains the index in `labels` of each occurrence."""
+    """Make a coloring of the map: one of `labels` for each occurrence.
+
+    `numbers` contains the index of each occurrence's label in `labels`.
+    """
     return {
         "name": name,
         "kind": kind,
@@ -180,7 +183,7 @@ def _figure(value: Optional[float], form: str) -> str:
 
 
 def _context(one: Occurrence) -> list[str]:
-    """Return the words up to five tokens before and after an occurrence, in lower case.
+    """Return the words among the five tokens before and after an occurrence, in lower case.
 
     Punctuation and the occurrence itself are left out.
     """

@@ -1,8 +1,8 @@
 """Kernels: multiply frozen weights and run LSTMs, compiled if possible, else in NumPy.
 
 `kernel.cpp` explains the design. It is compiled once for each instruction set. `numpy_kernel.py`
-computes the same in NumPy. It is the readable reference and the fallback. Invariant: the tests
-compare each compiled kernel with the reference.
+is the readable reference and the fallback. Invariant: each compiled kernel computes the same as the
+reference. The tests compare them.
 
 The default is the fastest kernel that was built and that the processor supports. Set
 `SPACY_ELMO_KERNEL` to `numpy`, `neon`, `avx2`, `avx512` or `amx` to use another kernel.

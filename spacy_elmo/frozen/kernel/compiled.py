@@ -140,7 +140,7 @@ class CompiledLSTM:
         self.projection = _Matrix() if projection is None else PackedMatrix(projection, type)
 
     def project_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """Compute the part of the gates that depends on the inputs, `(D / 16, n, 64)`."""
+        """Compute the part of the gates that depends on the inputs. *Shape:* `(D / 16, n, 64)`."""
         return self.input_product.blocks(inputs)
 
     def run(

@@ -1,4 +1,7 @@
-"""Kernel in NumPy: readable reference and fallback of the compiled kernels, and their rounding."""
+"""Kernel in NumPy: readable reference for the compiled kernels, and fallback.
+
+The compiled kernels round their weights to bfloat16 and int8 with functions of this module.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
