@@ -39,8 +39,8 @@ class FeatureCache(Protocol):
     def use_model(self, model: str) -> None:
         """Set the model whose layers are cached. Call this before `get` and `add`.
 
-        model (str): String that differs for models with different layers, the result of
-            `BiLMShim.features_model`.
+        model (str): Result of `BiLMShim.features_model`, which identifies the weights, the
+            precision and the initial LSTM state.
         """
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:

@@ -23,9 +23,10 @@ OLDEST = h5py.h5f.LIBVER_V18
 def write(
     path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
-    """Write an HDF5 file. Each entry is a dataset; its name is the entry's index, from 0.
+    """Write an HDF5 file. Each entry is a dataset; its name is the entry's index in the output.
 
-    The dataset `sentence_to_index` contains the texts.
+    If `options.index`, the dataset `sentence_to_index` maps each text to the index of its last
+    entry, in JSON.
 
     Other columns of an entry, such as `scales`, are attributes of its dataset.
 

@@ -17,10 +17,11 @@ IS_FOLDER = False
 def write(
     path: Path, entries: Iterable[Embedded], settings: dict[str, Any], options: WriteOptions
 ) -> None:
-    """Write an npz file. Each entry is an array; its name is the entry's index, from 0.
+    """Write an npz file. Each entry is an array; its name is the entry's index in the output.
 
-    The array `sentence_to_index` contains the texts. The zip archive's list of arrays is in memory
-    when the file is written or read: about 340 bytes per array.
+    If `options.index`, the array `sentence_to_index` maps each text to the index of its last entry,
+    in JSON. Writing or reading the file takes about 340 bytes of memory per array, for the
+    directory of the zip archive.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.

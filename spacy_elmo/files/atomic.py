@@ -58,7 +58,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     If the block fails, the earlier folder stays unchanged.
 
     folder (Path): The folder. A symbolic link is followed.
-    YIELDS (Path): Path of a temporary folder. The caller must create it.
+    YIELDS (Path): Temporary path at which the caller must create the folder.
     """
     folder = followed(folder)
     with temporary_folder(folder) as place:

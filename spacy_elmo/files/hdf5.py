@@ -80,7 +80,7 @@ class GuardedFile(io.FileIO):
         return len(data)
 
     def readinto(self, buffer: Any) -> int:
-        """Read data from the file, and the data of failed writes from memory."""
+        """Read from the file. Data that could not be written to it are read from memory."""
         start, view = self.tell(), memoryview(buffer).cast("B")
         found = super().readinto(view)
         view[found:] = bytes(len(view) - found)

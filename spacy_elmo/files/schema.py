@@ -115,7 +115,7 @@ def _describe(wrong: Mapping[str, Any]) -> str:
 
 
 def _place(loc: tuple[Union[str, int], ...]) -> str:
-    """Format the path of keys to a value for an error message: `"answers"[0]["text"]`."""
+    """Format the location of a pydantic error: `"answers"[0]["text"]`."""
     if not loc:
         return "the value"
     first, *rest = (json.dumps(key, ensure_ascii=False) for key in loc)

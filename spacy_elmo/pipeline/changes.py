@@ -1,4 +1,4 @@
-"""Functions that save those settings of a pipe that changed after the pipe was made.
+"""Functions that save changes to the settings of a pipe.
 
 spaCy saves only the config from which it made the pipe. So `to_disk` writes changed settings into
 the pipeline's `config.cfg`. The file then shows the active values, and overrides in `spacy.load`

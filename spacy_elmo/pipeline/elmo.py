@@ -128,7 +128,10 @@ class Elmo(Training, TrainablePipe):
         return self.has_listeners() if store == "auto" else bool(store)
 
     def __repr__(self) -> str:
-        """Describe the language model and how it computes. This does not read any weights."""
+        """Describe the pipe: its name, its weights, and their precision and kernel or device.
+
+        Weights that are not loaded are not read: only `weights` and `frozen` are shown.
+        """
         settings, shim = self.settings, self._shim
         said: dict[str, Any] = {"weights": settings.weights, "frozen": settings.frozen}
         if shim.is_loaded:

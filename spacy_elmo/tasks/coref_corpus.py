@@ -1,4 +1,7 @@
-"""Documented import path of `make_doc` in `coref.corpus`. The function makes Docs with clusters."""
+"""Documented import path of `make_doc`, which is defined in `coref.corpus`.
+
+The function makes Docs with clusters.
+"""
 
 from .coref.corpus import make_doc
 

@@ -1,4 +1,4 @@
-"""Documented import path of `make_question` in `texts.corpus`.
+"""Documented import path of `make_question`, which is defined in `texts.corpus`.
 
 The function makes a Doc of a question, its context and its answers.
 """

@@ -1,4 +1,7 @@
-"""Documented import path of `make_doc` in `srl.corpus`. The function makes Docs with roles."""
+"""Documented import path of `make_doc`, which is defined in `srl.corpus`.
+
+The function makes Docs with roles.
+"""
 
 from .srl.corpus import make_doc
 

@@ -124,7 +124,8 @@ def check_directory(stream: BinaryIO) -> None:
 def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
     """Raise a ValueError if an archive has too many entries, or an entry with an unsafe path.
 
-    Paths with `.`, `..`, an empty part or many levels can make the folder tree endless or huge.
+    A path is unsafe if a part is empty, `.` or `..`, or if it has more than `MAX_LEVELS` levels.
+    Such paths can make the archive's folder tree endless or huge.
     """
     names = archive.namelist()
     if len(names) > MAX_ENTRIES:

@@ -186,8 +186,10 @@ def _request(session: requests.Session, file: PublishedFile, part: _Part) -> req
 def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: Any) -> None:
     """Write the body of a response to the `.part` file.
 
-    RAISES (_BrokenOff): The response is incomplete.
-    RAISES (DownloadError): The response is too long, or has a Content-Encoding.
+    RAISES (_BrokenOff): The attempt failed, but the next one may succeed.
+    RAISES (DownloadError): The response has a wrong size, an HTTP error status or a
+        Content-Encoding, or came without encryption.
+    RAISES (OSError): The disk has too little free space.
     """
     _check_status(reply, file)
     encoding = reply.headers.get("Content-Encoding") or "identity"

@@ -82,7 +82,7 @@ def segment_instances(segments: Segments) -> list[Instance]:
 
 
 class InstanceScorer(DocHead):
-    """Output of the model: a callable that scores the tags of a batch of instances."""
+    """Output of the model: a callable that scores the tags of each token of `Instance`s."""
 
     def __call__(self, instances: Sequence[Instance]) -> tuple[Vectors, Callable]:
         """Score the tags of each token of each instance.
