@@ -19,16 +19,15 @@ def sentences_of(path, **settings):
 
 
 def test_numbers(monkeypatch):
-    """An empty sentence ends a document; counts of long text are taken in blocks."""
+    """Counts of long text are taken in blocks."""
     monkeypatch.setattr(corpus_module, "BLOCK", 3)
     corpus = read_corpus([[], ["a", "b"], ["b"], [], [], ["b", "<S>"], ["c"], []])
     assert corpus.types == ["<S>", "</S>", "a", "b", "c"]
     assert corpus.tokens.tolist() == [0, 2, 3, 0, 3, 0, 3, 0, 0, 4]
     assert corpus.starts.tolist() == [0, 3, 5, 8]
-    assert corpus.documents.tolist() == [0, 2]
     assert corpus.n_words == 6
     assert corpus.counts().tolist() == [5, 0, 1, 3, 1]
-    assert (corpus.tokens.dtype, corpus.documents.dtype) == (np.int32, np.int64)
+    assert (corpus.tokens.dtype, corpus.starts.dtype) == (np.int32, np.int64)
     for nothing in ([], [[], []]):
         with pytest.raises(ValueError, match=r"some.txt has no sentence"):
             read_corpus(nothing, "some.txt")
@@ -37,16 +36,10 @@ def test_numbers(monkeypatch):
 def test_load_text(tmp_path):
     (tmp_path / "a.txt").write_text("a b\n\n\nc\n", "utf8")
     (tmp_path / "b.txt").write_text("Good. I know.\n\nYes.\n", "utf8")
-    records = '{"tokens": ["d"]}\n\n{"tokens": []}\n\n{"tokens": ["e"]}\n\n{"text": "It is. So."}\n'
-    records += '\n{"tokens": ["h"]}\n\n{"text": "i"}'
-    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(records.encode()))
-    corpus = load_text(str(tmp_path), lang="en")
-    assert list(corpus.types)[2:10] == ["a", "b", "c", "Good.", "I", "know.", "Yes.", "d"]
-    # a b | c | Good. I know. | Yes. | d, e | It is. So. | h | i
-    assert corpus.documents.tolist() == [0, 1, 2, 3, 4, 6, 8, 9]
+    corpus = load_text(str(tmp_path))
+    assert list(corpus.types)[2:] == ["a", "b", "c", "Good.", "I", "know.", "Yes."]
     corpus = load_text([tmp_path / "a.txt", tmp_path / "b.txt"], format="text", lang="en")
     assert list(corpus.types)[2:] == ["a", "b", "c", "Good", ".", "I", "know", "Yes"]
-    assert corpus.documents.tolist() == [0, 2]
     with pytest.raises(ValueError, match="'words'"):
         load_text(tmp_path, format="words")
     with pytest.raises(ValueError, match="no tokenizer for 'qqq'. Set `lang`"):
