@@ -96,22 +96,10 @@ def test_settings_of_an_output_that_was_edited(embed):
             embed(resume=True)
 
 
-def with_shards(**values):
-    return lambda plan: plan["shards"][1][0].update(values)
-
-
 # How a plan is edited, and what the error says.
 CHANGES = [
     (lambda plan: plan["shards"].pop(2), "the checksum is wrong"),
-    (with_shards(entries=7), "the checksum is wrong"),
-    (with_shards(input=3), "the checksum is wrong"),
-    (with_shards(entries=-1), r'"shards"\[1\]\[0\]\["entries"\] should be greater than'),
-    (with_shards(start=False), r'"shards"\[1\]\[0\]\["start"\] should be a valid integer'),
-    (with_shards(row_groups=[1]), r'"shards"\[1\]\[0\]\["row_groups"\]'),
-    (lambda plan: plan["shards"][1][0].pop("stop"), r'"shards"\[1\]\[0\]\["stop"\] is missing'),
-    (lambda plan: plan.update(shards=[3]), r'"shards"\[0\] should be a valid list'),
-    (lambda plan: plan.update(settings=[]), '"settings" should be a valid dictionary'),
-    (lambda plan: plan.update(inputs=[{"name": 3, "size": 1}]), r'"inputs"\[0\]\["name"\]'),
+    (lambda plan: plan["shards"][1][0].update(entries=7), "the checksum is wrong"),
     (lambda plan: plan.update(format_version="2"), '"format_version" should be a valid integer'),
     (lambda plan: plan.pop("checksum"), '"checksum" is missing'),
     (lambda plan: plan.pop("format_version"), "has version 1, but this package reads version 2"),
