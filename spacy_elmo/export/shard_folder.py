@@ -136,9 +136,7 @@ def open_shards(
     if not _is_begun(folder):
         plan = make_plan()
         if not plan:
-            raise ValueError(
-                f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
-            )
+            raise no_sentence(sources)
         if not _is_begun(folder):  # Another process may have written the same plan.
             content: dict[str, Any] = {
                 "format_version": FORMAT_VERSION,
@@ -163,6 +161,11 @@ def open_shards(
         raise ValueError(f"{folder} was started with other input: {now}, not {before}. {ADVICE}")
     plan = [[_from_json(about, sources) for about in shard] for shard in content["shards"]]
     return ShardFolder(folder, suffix, plan, content["checksum"])
+
+
+def no_sentence(sources: Sequence[InputPiece]) -> ValueError:
+    """Make the error for input files without a sentence."""
+    return ValueError(f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text.")
 
 
 def check_settings(folder: object, known: dict[str, Any], settings: dict[str, Any]) -> None:

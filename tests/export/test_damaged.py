@@ -12,7 +12,6 @@ import spacy_elmo.export.plan as planning
 from spacy_elmo.export.partial_output import PartialOutput
 from spacy_elmo.export.sharding import embed_corpus
 
-from helpers.calls import note_calls
 from helpers.prepared import content
 from helpers.written_vectors import SENTENCES
 
@@ -66,14 +65,6 @@ def test_a_damaged_shard_of_a_run(embed, unfinished, damage, reason):
     with pytest.warns(UserWarning, match=f"part-00002.* is made again: .*{reason}"):
         assert embed(resume=True).entries == len(SENTENCES)
     assert Path("out.npz").read_bytes() == expected
-
-
-def test_a_shard_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
-    """After it was found, before it is read."""
-    note_calls(monkeypatch, PartialOutput, "clear_whole", lambda _: flip(unfinished[0][2], 60))
-    with pytest.raises(ValueError, match="part-00002.*wrong.*`resume=True` makes it again"):
-        embed(resume=True)
-    assert not Path("out.npz").exists()
 
 
 def test_an_edited_manifest_of_a_run(embed, unfinished):
