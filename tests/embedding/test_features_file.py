@@ -102,7 +102,6 @@ DAMAGES = [
     (f"{FLIPPED} WHERE length(data) > 60", [0, 1]),
     (OF_ANOTHER, [1]),
     ("'text'", []),
-    ("substr(data, 1, length(data) - 4)", []),  # The first version wrote no checksums.
 ]
 
 

@@ -67,14 +67,6 @@ def test_a_damaged_shard_of_a_run(embed, unfinished, damage, reason):
     assert Path("out.npz").read_bytes() == expected
 
 
-def test_an_edited_manifest_of_a_run(embed, unfinished):
-    manifest = Path("out.npz.part/shards/_manifest.json")
-    manifest.write_text(manifest.read_text("utf8").replace("npz", "hdf5"), "utf8")
-    with pytest.raises(ValueError, match="_manifest.json cannot be used: the checksum is wrong"):
-        embed(resume=True)
-    assert embed(force=True).entries == len(SENTENCES)
-
-
 def test_settings_of_an_output_that_was_edited(embed):
     """Numbers of another type are not believed."""
     embed()

@@ -69,7 +69,6 @@ def test_other_settings(embed, interrupted, folder):
     Path("other.txt").write_text("other\n")
     for settings, message in (
         ({"dtype": "float16"}, "dtype is 'float16', but was 'float32'"),
-        ({"initial_state": "zeros"}, "initial_state is 'zeros', but was 'warm'"),
         ({"format": "spacy"}, "format is 'spacy', but was 'npz'"),
         ({"model": "x.safetensors"}, "model is"),
         ({"inputs": "other.txt"}, "inputs is"),

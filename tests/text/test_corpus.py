@@ -100,8 +100,6 @@ def test_find_files(tmp_path, monkeypatch):
         ("?.txt", ["b.txt"]),
     ):
         assert [str(path) for path in find_files(inputs)] == found
-    path = tmp_path / "b.txt"
-    assert find_files(path) == find_files(str(tmp_path / "?.txt")) == [path]
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "*.txt", "empty", "notes.md", "*.md"])
@@ -116,10 +114,8 @@ def test_nothing_readable(tmp_path, name):
 NO_OBJECT = "a line must be a JSON object with 'tokens' or 'text', got"
 UNREADABLE = [
     ("a.txt", b"caf\xe9", "not UTF-8"),
-    ("a.jsonl", b"caf\xe9", "not UTF-8"),
     ("a.jsonl", b'{"tokens": ["a"]', "not a JSON object: "),
     ("a.jsonl", b"[1]", f"{NO_OBJECT} '[1]'"),
-    ("a.jsonl", b"null", f"{NO_OBJECT} 'null'"),
     ("a.jsonl", b"{}", "no 'tokens' (a list of strings)"),
     ("a.jsonl", b'{"tokens": "a b"}', "no 'tokens' (a list of strings)"),
     ("a.jsonl", b'{"tokens": [1]}', "no 'tokens' (a list of strings)"),
