@@ -33,14 +33,6 @@ def url(folder):
     MemoryFileSystem.store.clear()
 
 
-@pytest.fixture
-def opened(monkeypatch):
-    """The names of the files that were opened in memory."""
-    return note_calls(
-        monkeypatch, MemoryFileSystem, "_open", lambda _, path, *__, **___: path.rpartition("/")[2]
-    )
-
-
 def put(folder):
     MemoryFileSystem().put(f"{folder}/", "/bucket/corpus/", recursive=True)
 
@@ -57,9 +49,12 @@ def test_is_the_corpus_on_disk(folder, url):
     assert estimate_tokens(url) == expected.n_words
 
 
-def test_each_file_is_fetched_once(folder, url, opened, tmp_path, monkeypatch):
+def test_each_file_is_fetched_once(folder, url, tmp_path, monkeypatch):
     """Also after the connection was lost, and where copies are damaged."""
     names = sorted(manifest_of(folder)["files"])
+    opened = note_calls(
+        monkeypatch, MemoryFileSystem, "_open", lambda _, path, *__, **___: path.rpartition("/")[2]
+    )
 
     def lost(_, path, *__, **___):
         if "tokens-00000" in path:
