@@ -125,8 +125,8 @@ def test_config_with_every_registered_name(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_kept_features_without_checksums_are_computed_anew(saved, computed, caplog, dtype):
-    """Once, to what was kept; one line says so."""
+def test_kept_features_without_checksums_are_computed_anew(saved, computed, dtype):
+    """Once, to what was kept."""
     settings = {"@feature_caches": "spacy-elmo.disk.v1", "path": "features.sqlite", "dtype": dtype}
     nlp = spacy.load("pipeline", config={"components": {"elmo": {"features": settings}}})
     texts = expected_json("features")
@@ -138,7 +138,6 @@ def test_kept_features_without_checksums_are_computed_anew(saved, computed, capl
     for i, doc in enumerate(docs):
         kept = expected_arrays("features")[f"{dtype} {i}"]
         np.testing.assert_allclose(doc._.elmo, kept, rtol=2**-10, atol=1e-6)
-    assert sum("earlier version, without checksums" in each.message for each in caplog.records) == 1
 
 
 # Docs
@@ -182,7 +181,6 @@ def test_prepared_corpus(saved):
     """It is found by the command that made it."""
     corpus, expected = open_corpus(SAVED / "corpus", verify=True), expected_json("corpus")
     assert sentences_of(corpus) == expected["sentences"]
-    assert corpus.documents.tolist() == expected["documents"]
     assert dict(zip(corpus.types, corpus.counts().tolist())) == expected["counts"]
     files = content(saved / "corpus")
     run("corpus", "text", "corpus", "--lang", "xx", "--max-size", 60)

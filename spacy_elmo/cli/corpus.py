@@ -58,6 +58,6 @@ def corpus_cli(
     manifest = read_manifest(output) or {}
     counts = manifest["counts"]
     skipped = sum(manifest["skipped"]["by_file"].values())
-    rows = [(name, f"{counts[name]:,}") for name in ("tokens", "sentences", "documents", "types")]
+    rows = [(name, f"{counts[name]:,}") for name in ("tokens", "sentences", "types")]
     msg.table([*rows, ("left out", f"{skipped:,}")], aligns=("l", "r"))
     msg.good(f"Wrote {output}")

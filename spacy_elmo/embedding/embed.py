@@ -64,7 +64,8 @@ def embed_words(
     keep_marks (bool): Whether to include the vectors of sentence marks such as `<S>`, in the places
         where `insert_marks` inserts the marks.
     RETURNS (List[Union[numpy.ndarray, Tensor]]): The layers of each Doc: tensors if they have a
-        gradient, otherwise arrays. *Shape:* `(L + 1, n_tokens, 2P)` each
+        gradient, otherwise arrays. With `keep_marks`, `n_tokens` includes the marks. *Shape:*
+        `(L + 1, n_tokens, 2P)` each
     """
     computed = _computed(bilm, words, segments, settings, keep_marks)
     lengths = [len(of_doc) for of_doc in words]

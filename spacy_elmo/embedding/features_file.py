@@ -22,7 +22,6 @@ from .features import MB, check_cache_settings, logger, warn_full
 
 LARGEST_BLOB = 900 * MB  # Larger layers are not stored. SQLite's limit is about 1 GB.
 WAIT = 30.0  # Seconds to wait while another process writes.
-VERSION = 1  # Version of the file. Files of version 0 have no checksums.
 CHECKSUM = 4  # Bytes of the checksum, which follows the layers.
 
 
@@ -49,9 +48,6 @@ class DiskFeatures:
         self._n_bytes = 0
         self._is_closed_to_more = False
         self._is_damaged = False
-
-    def use_model(self, model: str) -> None:
-        """Do nothing, because the file can contain the layers of several models."""
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
         """Return the layers of each key; None if the entry is missing or damaged."""
@@ -140,8 +136,8 @@ def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
 
 
 def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
-    # An entry with a wrong length is damaged. (It is not from another model, because the layers of
-    # other models have other keys.)
+    # An entry with a wrong length is damaged, or an early version wrote it without a checksum. (It
+    # is not from another model, because the layers of other models have other keys.)
     n_values = int(np.prod(shape))
     size = n_values * np.dtype(dtype).itemsize
     is_whole = isinstance(data, bytes) and len(data) == size + CHECKSUM
@@ -158,35 +154,11 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # A killed run does not damage the file.
         connection.execute("PRAGMA synchronous = NORMAL")
-        if _version(connection) != VERSION:
-            _make_table(connection, path)
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
+        )
         total = connection.execute("SELECT total(length(data)) FROM features").fetchone()[0]
     except sqlite3.Error:
         connection.close()
         raise
     return connection, int(total)
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _make_table(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the table of entries. If the file has another version, delete its entries."""
-    with connection:
-        connection.execute("BEGIN IMMEDIATE")
-        if _version(connection) == VERSION:  # Another process has made the table meanwhile.
-            return
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
-        )
-        old = connection.execute(
-            "DELETE FROM features WHERE typeof(key) = 'blob' AND typeof(data) = 'blob'"
-        )
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-    if old.rowcount:
-        logger.warning(
-            "%s was written by an earlier version, without checksums. Its %d entries are "
-            "computed again.",
-            *(path, old.rowcount),
-        )

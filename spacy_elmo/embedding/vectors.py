@@ -22,7 +22,7 @@ from thinc.types import Floats2d, Floats3d
 LAYERS = ("._.", "elmo", None, None)
 OWNER = "elmo_owner"  # Value: name of the pipe that stored the layers, and identity of its weights.
 OTHERS = "elmo_others"  # Value: dict from the owners to the layers of earlier pipes.
-KEPT = "elmo_tensor"  # Value: a copy of `doc.tensor`.
+KEPT = "elmo_tensor"  # Value: `doc.tensor`.
 
 Mix = Union[str, int, list[float]]
 Item = Union[Doc, Span, Token]
@@ -46,7 +46,7 @@ def has_hooks(doc: Doc) -> bool:
 
 
 def keep_vectors(doc: Doc) -> Doc:
-    """Copy `doc.tensor` into `doc.user_data`, so that a DocBin contains it.
+    """Store `doc.tensor` in `doc.user_data`, so that a DocBin contains it.
 
     Use `DocBin(store_user_data=True)`. After loading, `restore_vectors` sets the tensor again.
 

@@ -26,7 +26,7 @@ from .partial_output import SUFFIX, PartialOutput, read_embedded, write_embedded
 from .places import Folder, InputPiece, RemoteFolder, open_folder
 from .plan import make_plan
 from .ray_workers import map_with_ray
-from .shard_folder import ShardFolder, check_settings, clear, open_shards, write_record
+from .shard_folder import ShardFolder, check_settings, clear, no_sentence, open_shards, write_record
 
 MAX_TOKENS = 10_000
 ADVICE = "run again with `resume=True`: it resumes"
@@ -36,11 +36,13 @@ Made = Union[EntryCounts, str]  # Counts of a shard, or an error message.
 
 
 class _Job(NamedTuple):
-    """Settings that all shards share.
+    """One call of `embed_corpus`, without its input and output.
 
+    call (Callable): Calls a function on each task: in this process, in several, or with Ray.
     is_joined (bool): Whether the shards are joined into one file.
     """
 
+    call: Callable[..., Iterator[tuple[str, Made]]]
     embedder: CorpusEmbedder
     format: str
     tokenize: bool
@@ -50,6 +52,116 @@ class _Job(NamedTuple):
     n_threads: Optional[int]
     device: Optional[str]
     is_joined: bool
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """Return all settings that change the shards. A run is resumed only if they are equal.
+
+        more (Any): Settings that only shards or only a single file have.
+        """
+        return {
+            **self.embedder.describe(),
+            **more,
+            "format": self.format,
+            "tokenize": self.tokenize,
+            # Earlier versions did not write this key for a single file.
+            **({} if self.column is None else {"column": self.column}),
+        }
+
+    def write_shards(
+        self, sources: Sequence[InputPiece], folder: Folder, n_shards: int, worker: Optional[str]
+    ) -> tuple[EntryCounts, bool]:
+        """Make the missing shards of this worker.
+
+        RETURNS (Tuple[EntryCounts, bool]): The counts of the made shards, and whether this call
+            made all shards of the output.
+        """
+        index, keys = self.options.index, self.options.sentence_keys
+        settings = self.settings(shards=n_shards, sentence_index=index, sentence_keys=keys)
+        plan = partial(make_plan, sources, n_shards, tokenize=self.tokenize, column=self.column)
+        shards = open_shards(folder, OUTPUTS[self.format].SUFFIXES[0], settings, sources, plan)
+        first, step = parse_worker(worker)
+        mine = range(first, len(shards.plan), step)
+        with full_disk(str(folder), ADVICE):
+            failed = [
+                f"{name}: {problem}. Delete this shard, and run again"
+                for name, problem in _find_damaged(shards, mine).items()
+            ]
+            counts, n_made = EntryCounts(), 0
+            for name, result in self._make_shards(shards, settings, mine):
+                if isinstance(result, str):
+                    failed.append(f"{name}: {result}")
+                else:
+                    counts += result
+                    n_made += 1
+        shards.sweep()
+        if failed:
+            more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
+            raise ValueError(
+                f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged. The "
+                f"others are complete.\n" + "\n".join(sorted(failed)[:SHOWN]) + more
+            )
+        return counts, n_made == len(shards.plan)
+
+    def write_file(
+        self, sources: Sequence[InputPiece], output: Path, *, resume: bool, force: bool
+    ) -> EntryCounts:
+        """Make the shards in `OUTPUT.part`, and join them to the output file. Return its counts."""
+        part = PartialOutput(output)
+        if not resume:
+            check_room(output, self.format, force)
+        sources = [replace(source, sha256=source.digest(0, source.size())) for source in sources]
+        inputs = [{"name": one.name, "size": one.size(), "sha256": one.sha256} for one in sources]
+        settings = self.settings(inputs=inputs)
+        if resume and output.exists():
+            found = OUTPUTS[self.format].read_settings(output)
+            written = EntryCounts.pop_from(found)
+            if written is not None and found == settings | self.options.describe():
+                part.delete()
+                return written
+            check_room(output, self.format, force)
+        try:
+            with full_disk(output, ADVICE), part.held(begin_again=force and not resume):
+                plan = partial(make_plan, sources, None, tokenize=self.tokenize, column=self.column)
+                shards = open_shards(part.shards, SUFFIX, settings, sources, plan)
+                numbers = range(len(shards.plan))
+                for name, problem in _find_damaged(shards, numbers).items():
+                    warnings.warn(f"{part.shards}/{name} is made again: {problem}", stacklevel=3)
+                    part.shards.delete(name)
+                for _, result in self._make_shards(shards, settings, numbers):
+                    if isinstance(result, str):
+                        raise ValueError(result)
+                counts = shards.counts()
+                if counts.entries:
+                    about = settings | self.options.describe() | counts.describe()
+                    _join(self, part, shards, about)
+                    check_room(output, self.format, force)  # Another process may have written it.
+                    part.publish()
+        except BlockingIOError:  # Another process uses the folder.
+            raise
+        except BaseException:
+            if not any(name.startswith("part-") for name in part.shards.names()):
+                part.delete()
+            raise
+        part.delete()
+        if not counts.entries:
+            raise no_sentence(sources)
+        return counts
+
+    def _make_shards(
+        self, shards: ShardFolder, settings: dict[str, Any], numbers: range
+    ) -> Iterator[tuple[str, Made]]:
+        """Make the missing shards. For each, yield its name, and its counts or an error message."""
+        done, firsts, tasks = shards.folder.names(), shards.firsts(), []
+        shared = self, shards.folder, shards.checksum, settings
+        for number in numbers:
+            name, first = shards.name(number), firsts[number] if firsts else None
+            if name not in done:
+                tasks.append((name, (*shared, name, shards.plan[number], first)))
+        n_shards = len(numbers)
+        with progress_bar(n_shards, "Shards", "shard", initial=n_shards - len(tasks)) as bar:
+            for name, result in self.call(_make_shard, tasks):
+                yield name, result
+                bar.update()
 
 
 def embed_corpus(
@@ -126,6 +238,7 @@ def embed_corpus(
     if workers == "ray":
         sources = [source.absolute() for source in sources]
     job = _Job(
+        call=call,
         embedder=embedder,
         format=format,
         tokenize=tokenize,
@@ -136,160 +249,22 @@ def embed_corpus(
         device="cuda" if gpus_per_worker else None,
         is_joined=shards is None,
     )
-    run = _Run(job, call)
     if shards is None:
-        counts, is_all = run.write_file(sources, Path(output), resume=resume, force=force), True
+        counts, is_all = job.write_file(sources, Path(output), resume=resume, force=force), True
     else:
         folder = open_folder(output)
         if force and not resume:
             clear(folder)
-        counts, is_all = run.write_shards(sources, folder, shards, worker)
+        counts, is_all = job.write_shards(sources, folder, shards, worker)
     if is_all and counts.entries and not counts.vectors and embedder.only is not None:
         warnings.warn(f"`only={embedder.only}`: no row has a token", stacklevel=2)
     return counts
 
 
-class _Run(NamedTuple):
-    """One call of `embed_corpus`.
-
-    call (Callable): Calls a function on each task: in this process, in several, or with Ray.
-    """
-
-    job: _Job
-    call: Callable[..., Iterator[tuple[str, Made]]]
-
-    def write_shards(
-        self, sources: Sequence[InputPiece], folder: Folder, n_shards: int, worker: Optional[str]
-    ) -> tuple[EntryCounts, bool]:
-        """Make the missing shards of this worker.
-
-        RETURNS (Tuple[EntryCounts, bool]): The counts of the made shards, and whether this call
-            made all shards of the output.
-        """
-        job = self.job
-        settings = {
-            **job.embedder.describe(),
-            "format": job.format,
-            "tokenize": job.tokenize,
-            "column": job.column,
-            "shards": n_shards,
-            "sentence_index": job.options.index,
-            "sentence_keys": job.options.sentence_keys,
-        }
-        plan = partial(make_plan, sources, n_shards, tokenize=job.tokenize, column=job.column)
-        shards = open_shards(folder, OUTPUTS[job.format].SUFFIXES[0], settings, sources, plan)
-        first, step = parse_worker(worker)
-        mine = range(first, len(shards.plan), step)
-        with full_disk(str(folder), ADVICE):
-            failed = [
-                f"{name}: {problem}. Delete this shard, and run again"
-                for name, problem in _find_damaged(shards, mine).items()
-            ]
-            counts, n_made = EntryCounts(), 0
-            for name, result in self._make_shards(shards, settings, mine):
-                if isinstance(result, str):
-                    failed.append(f"{name}: {result}")
-                else:
-                    counts += result
-                    n_made += 1
-        shards.sweep()
-        if failed:
-            more = f"\nand {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
-            raise ValueError(
-                f"{len(failed):,} of {len(mine):,} shards could not be made or are damaged. The "
-                f"others are complete.\n" + "\n".join(sorted(failed)[:SHOWN]) + more
-            )
-        return counts, n_made == len(shards.plan)
-
-    def write_file(
-        self, sources: Sequence[InputPiece], output: Path, *, resume: bool, force: bool
-    ) -> EntryCounts:
-        """Make the shards in `OUTPUT.part`, and join them to the output file. Return its counts."""
-        job, part = self.job, PartialOutput(output)
-        if not resume:
-            check_room(output, job.format, force)
-        sources = [replace(source, sha256=source.digest(0, source.size())) for source in sources]
-        settings = _settings_of_file(job, sources)
-        if resume and output.exists():
-            found = OUTPUTS[job.format].read_settings(output)
-            written = EntryCounts.pop_from(found)
-            if written is not None and found == settings | job.options.describe():
-                part.delete()
-                return written
-            check_room(output, job.format, force)
-        has_shards, begin_again = False, force and not resume
-        if not begin_again:
-            part.check()
-        try:
-            with full_disk(output, ADVICE), part.held(begin_again=begin_again):
-                has_shards = any(name.startswith("part-") for name in part.shards.names())
-                plan = partial(make_plan, sources, None, tokenize=job.tokenize, column=job.column)
-                shards = open_shards(part.shards, SUFFIX, settings, sources, plan)
-                numbers = range(len(shards.plan))
-                for name, problem in _find_damaged(shards, numbers).items():
-                    warnings.warn(f"{part.shards}/{name} is made again: {problem}", stacklevel=3)
-                    part.shards.delete(name)
-                for _, result in self._make_shards(shards, settings, numbers):
-                    if isinstance(result, str):
-                        raise ValueError(result)
-                    has_shards = True
-                counts = shards.counts()
-                has_shards = bool(counts.entries)
-                if not has_shards:
-                    raise ValueError(
-                        f"no sentence in {', '.join(map(str, sources[:5]))}. Give files with text."
-                    )
-                _join(job, part, shards, settings | job.options.describe() | counts.describe())
-                check_room(output, job.format, force)  # Another process may have written it.
-                part.publish()
-        except BlockingIOError:  # Another process uses the folder.
-            raise
-        except BaseException:
-            if not has_shards:
-                part.delete()
-            raise
-        part.delete()
-        return counts
-
-    def _make_shards(
-        self, shards: ShardFolder, settings: dict[str, Any], numbers: range
-    ) -> Iterator[tuple[str, Made]]:
-        """Make the missing shards. For each, yield its name, and its counts or an error message."""
-        done, firsts, tasks = shards.folder.names(), shards.firsts(), []
-        shared = self.job, shards.folder, shards.checksum, settings
-        for number in numbers:
-            name, first = shards.name(number), firsts[number] if firsts else None
-            if name not in done:
-                tasks.append((name, (*shared, name, shards.plan[number], first)))
-        n_shards = len(numbers)
-        with progress_bar(n_shards, "Shards", "shard", initial=n_shards - len(tasks)) as bar:
-            for name, result in self.call(_make_shard, tasks):
-                yield name, result
-                bar.update()
-
-
-def _settings_of_file(job: _Job, sources: Sequence[InputPiece]) -> dict[str, Any]:
-    """Return the settings and inputs that the output stores.
-
-    A call resumes an output only if they are equal.
-    """
-    inputs = [{"name": one.name, "size": one.size(), "sha256": one.sha256} for one in sources]
-    return {
-        **job.embedder.describe(),
-        "inputs": inputs,
-        "format": job.format,
-        "tokenize": job.tokenize,
-        # Earlier versions did not write this key.
-        **({} if job.column is None else {"column": job.column}),
-    }
-
-
 def _join(job: _Job, part: PartialOutput, shards: ShardFolder, settings: dict[str, Any]) -> None:
     """Join the shards to the output file."""
-    numbers, whole = range(len(shards.plan)), part.clear_whole()
-    for name, problem in _find_damaged(shards, numbers).items():
-        raise ValueError(f"{part.shards}/{name}: {problem}. `resume=True` makes it again.")
-    paths = (part.shards.path / shards.name(number) for number in numbers)
+    whole = part.clear_whole()
+    paths = (part.shards.path / shards.name(number) for number in range(len(shards.plan)))
     entries = chain.from_iterable(map(read_embedded, paths))
     with progress_bar(settings["entries"], "Writing", "entries", iterable=entries) as bar:
         OUTPUTS[job.format].write(whole, bar, settings, job.options)

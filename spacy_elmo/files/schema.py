@@ -13,7 +13,6 @@ CHECKSUM = "checksum"  # Key that `seal` adds.
 
 String = Annotated[str, Field(strict=True)]
 Integer = Annotated[int, Field(strict=True)]
-Boolean = Annotated[bool, Field(strict=True)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, ge=1)]
 

@@ -28,14 +28,12 @@ class Corpus:
         text can also be `<S>` or `</S>`. *Shape:* `(n,)`, int32
     starts (numpy.ndarray): Index of each sentence's first item in `tokens`. *Shape:*
         `(n_sentences,)`, int64
-    documents (numpy.ndarray): Index of each document's first sentence, int64.
     type_counts (Optional[numpy.ndarray]): Number of occurrences of each type, if known.
     """
 
     types: Sequence[str]
     tokens: Union[np.ndarray, Shards]
     starts: np.ndarray
-    documents: np.ndarray
     type_counts: Optional[np.ndarray] = None
 
     @property
@@ -65,42 +63,34 @@ class Corpus:
 def read_corpus(sentences: Iterable[list[str]], source: str = "the corpus") -> Corpus:
     """Convert the tokens of sentences to ids, in memory.
 
-    sentences (Iterable[List[str]]): The sentences. An empty sentence ends a document.
+    sentences (Iterable[List[str]]): The sentences. Empty sentences are skipped.
     source (str): Name of the text in the error message.
     RETURNS (Corpus): The corpus.
     RAISES (ValueError): The text has no sentence.
     """
-    types, tokens, sizes, ends = number_tokens(sentences)
+    types, tokens, sizes = number_tokens(sentences)
     if not len(sizes):
         raise ValueError(f"{source} has no sentence. Give files with text.")
-    documents = np.unique([0, *ends.tolist()]).astype("int64")
-    starts = np.cumsum(sizes, dtype="int64") - sizes
-    return Corpus(types, tokens, starts, documents[documents < len(sizes)])
+    return Corpus(types, tokens, np.cumsum(sizes, dtype="int64") - sizes)
 
 
-def number_tokens(
-    sentences: Iterable[list[str]],
-) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+def number_tokens(sentences: Iterable[list[str]]) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Convert the tokens of sentences to ids.
 
-    sentences (Iterable[List[str]]): The sentences. An empty sentence ends a document.
-    RETURNS (Tuple[List[str], numpy.ndarray, numpy.ndarray, numpy.ndarray]): The distinct tokens in
-        the order of their ids; the ids of every sentence as `<S> w1 .. wn`; the number of ids of
-        each sentence, with `<S>`; and for each end of a document, the number of sentences before
-        it. Arrays are int32.
+    sentences (Iterable[List[str]]): The sentences. Empty sentences are skipped.
+    RETURNS (Tuple[List[str], numpy.ndarray, numpy.ndarray]): The distinct tokens in the order of
+        their ids; the ids of every sentence as `<S> w1 .. wn`; and the number of ids of each
+        sentence, with `<S>`. Arrays are int32.
     """
     types: defaultdict[str, int] = defaultdict()
     types.update({SENTENCE_START: START_ID, SENTENCE_END: END_ID})
     types.default_factory = types.__len__
-    tokens, sizes, ends = array("i"), array("i"), array("i")
-    for sentence in sentences:
-        if not sentence:
-            ends.append(len(sizes))
-            continue
+    tokens, sizes = array("i"), array("i")
+    for sentence in filter(None, sentences):
         sizes.append(len(sentence) + 1)
         tokens.append(START_ID)
         tokens.extend(map(types.__getitem__, sentence))
-    return list(types), np.array(tokens, "i4"), np.array(sizes, "i4"), np.array(ends, "i4")
+    return list(types), np.array(tokens, "i4"), np.array(sizes, "i4")
 
 
 def load_text(inputs: Inputs, *, format: str = "sentences", lang: Optional[str] = None) -> Corpus:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -22,14 +22,14 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
 INPUT = {"path": String, "size": Natural, "modified": Integer, "sha256": String}
-# Manifests of early versions have no checksum. Some have the keys "blocks" and "digest", which are
-# ignored.
+# Manifests of early versions have no checksum. Some have the keys "blocks" and "digest", or a count
+# of "documents", which are ignored.
 SCHEMA = Schema(
     {
         "format_version": Integer,
         "settings": dict[str, Any],
         "inputs": records(INPUT),
-        "counts": record(dict.fromkeys(("tokens", "sentences", "documents", "types"), Natural)),
+        "counts": record(dict.fromkeys(("tokens", "sentences", "types"), Natural)),
         "skipped": record({"by_file": dict[str, Natural]}),
         "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
         "checksum": NotRequired[String],
@@ -101,17 +101,19 @@ def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
             total = sum(about["size"] for about in missing.values())
             with progress_bar(total, "Fetching", "B") as bar:
                 for name, about in missing.items():
-                    _fetch(RemoteFile.join(url, name), folder / name, about)
-                    bar.update(about["size"])
+                    _fetch(RemoteFile.join(url, name), folder / name, about, bar.update)
     return folder
 
 
-def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:
+def _fetch(
+    file: RemoteFile, copy: Path, about: dict[str, Any], progress: Callable[[int], object]
+) -> None:
     """Copy a remote file. Stop early if it is longer than in the manifest.
 
     file (RemoteFile): The file.
     copy (Path): The path to write.
     about (dict): Entry of the file in the manifest: `size` in bytes and `sha256`.
+    progress (Callable[[int], object]): Called with the number of bytes of each block.
     RAISES (ValueError): The file cannot be read, or differs from the manifest.
     """
     digest = hashlib.sha256()
@@ -123,6 +125,7 @@ def _fetch(file: RemoteFile, copy: Path, about: dict[str, Any]) -> None:
                 break
             digest.update(block)
             target.write(block)
+            progress(len(block))
         if digest.hexdigest() != about["sha256"]:
             raise ValueError(
                 f"{file} does not have the checksum in {MANIFEST}: the file is damaged. Copy the "
@@ -138,25 +141,20 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
     verify (bool): Whether to compare checksums in addition to sizes.
     RAISES (ValueError): A file is missing or differs.
     """
-    files = manifest["files"]
-    for name, expected in files.items():
-        path = folder / name
-        if not path.is_file():
-            raise ValueError(f"{path} is missing. {ADVICE}")
-        size = path.stat().st_size
-        if size != expected["size"]:
-            raise ValueError(f"{path} has {size:,} bytes, not {expected['size']:,}. {ADVICE}")
-    if not verify:
-        return
-    total = sum(expected["size"] for expected in files.values())
-    with progress_bar(total, "Verifying", "B", in_logs=False) as bar:
-        for name, expected in files.items():
-            if checksum(folder / name) != expected["sha256"]:
+    total, disable = sum(about["size"] for about in manifest["files"].values()), not verify or None
+    with progress_bar(total, "Verifying", "B", in_logs=False, disable=disable) as bar:
+        for name, expected in manifest["files"].items():
+            path = folder / name
+            if not path.is_file():
+                raise ValueError(f"{path} is missing. {ADVICE}")
+            if (size := path.stat().st_size) != expected["size"]:
+                raise ValueError(f"{path} has {size:,} bytes, not {expected['size']:,}. {ADVICE}")
+            if verify and checksum(path) != expected["sha256"]:
                 raise ValueError(
-                    f"{folder / name} does not have the checksum in {MANIFEST}: the file "
-                    f"is damaged. {ADVICE}"
+                    f"{path} does not have the checksum in {MANIFEST}: the file is damaged. "
+                    f"{ADVICE}"
                 )
-            bar.update(expected["size"])
+            bar.update(size)
 
 
 def corpus_differences(

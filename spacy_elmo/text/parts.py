@@ -20,11 +20,12 @@ from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
 from .corpus import Corpus, number_tokens
 from .manifest import TOKENS
 from .reading import sentences_of_lines, splitter_of
-from .shards import TYPES_AT_A_TIME, ArrayWriter, Shards, ShardWriter, TypeTable, read_array, spell
+from .shards import Shards, TypeTable, array_writer, read_array, spell
 
-PART_VERSION = 1
+PART_VERSION = 2  # Increase it if the content of a part changes.
 MAX_NAMED = 20  # Maximum number of skipped lines that are named per file.
-STARTS, DOCUMENTS = "starts.npy", "documents.npy"
+DOCUMENTS = "documents.npy"  # Only in the corpora of earlier versions. It is not read.
+STARTS, TOKENS_FILE = "starts.npy", "tokens-00000.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
 ARRAYS = (STARTS, DOCUMENTS, CHARACTERS, OFFSETS, COUNTS)
 MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # These types have the ids 0 and 1.
@@ -52,9 +53,7 @@ class Reading:
         if self.jsonl or self.running_text:
             settings["spacy"] = version("spacy")
         else:
-            # The language does not change sentences. Always hash "en", as earlier versions did, so
-            # that their parts are found.
-            settings["lang"] = "en"
+            del settings["lang"]  # It does not change sentences.
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
         return digest.hexdigest()
@@ -86,14 +85,12 @@ class Part:
     ids (numpy.ndarray): Ids of every sentence as `<S> w1 .. wn`. They refer to the types of this
         part.
     sizes (numpy.ndarray): Number of ids of each sentence, with `<S>`.
-    document_ends (numpy.ndarray): For each end of a document, the number of sentences before it.
     characters (numpy.ndarray): Bytes of the types of this part, see `TypeTable`.
     offsets (numpy.ndarray): Offsets of the types, see `TypeTable`.
     """
 
     ids: np.ndarray
     sizes: np.ndarray
-    document_ends: np.ndarray
     characters: np.ndarray
     offsets: np.ndarray
 
@@ -163,49 +160,37 @@ def _read(data: bytes, reading: Reading) -> tuple[Part, list[tuple[int, str]]]:
                 reason = f"a sentence of {n:,} tokens, more than {reading.max_sentence:,}"
                 skipped.append((line, reason))
 
-    types, ids, sizes, document_ends = number_tokens(short_ones())
-    return Part(ids, sizes, document_ends, *spell(types)), skipped
+    types, ids, sizes = number_tokens(short_ones())
+    return Part(ids, sizes, *spell(types)), skipped
 
 
-def merge_parts(
-    parts_folder: Path, parts: Sequence[tuple[int, Summary]], folder: Path, *, shard_size: int
-) -> None:
+def merge_parts(parts_folder: Path, parts: Sequence[Summary], folder: Path) -> None:
     """Merge parts into the arrays of a corpus.
 
     All types (distinct tokens) are in memory at the same time, but only one part at a time.
 
     parts_folder (Path): Folder of the parts.
-    parts (Sequence[Tuple[int, Summary]]): For each part, in order: the index of its input file, and
-        its summary. Each input file starts a document.
+    parts (Sequence[Summary]): The summary of each part, in order.
     folder (Path): The output folder. Existing arrays are replaced.
-    shard_size (int): Number of tokens in an output file.
     """
-    for leftover in folder.glob(TOKENS):
-        leftover.unlink()
+    for leftover in (*folder.glob(TOKENS), folder / DOCUMENTS):
+        leftover.unlink(missing_ok=True)
     ids = _count_types(parts_folder, parts)
     # Reuse the dict of the counts, because it takes most of the memory.
     ids.update((spelled, i) for i, spelled in enumerate(_write_types(folder, ids)))
+    n_items = sum(part.n_items for part in parts)
+    n_sentences = sum(part.n_sentences for part in parts)
     with (
-        progress_bar(sum(part.n_items for _, part in parts), "Writing", "tokens") as bar,
-        ShardWriter(folder, shard_size) as tokens,
-        ArrayWriter(folder / STARTS, "int64") as starts,
-        ArrayWriter(folder / DOCUMENTS, "int64") as documents,
+        progress_bar(n_items, "Writing", "tokens") as bar,
+        array_writer(folder / TOKENS_FILE, "int32", n_items) as write_tokens,
+        array_writer(folder / STARTS, "int64", n_sentences) as write_starts,
     ):
-        n_items = n_sentences = 0
-        previous, waiting = -1, np.empty(0, "int64")
-        for file, part in _read_parts(parts_folder, parts):
+        start = 0
+        for part in _read_parts(parts_folder, parts):
             of_part = np.array([ids[spelled] for spelled in part.types.spelled()], "int32")
-            tokens.append(of_part[part.ids])
-            starts.append(n_items + np.cumsum(part.sizes, dtype="int64") - part.sizes)
-            # A document starts at the start of a file. A document also starts where another one
-            # ends, if a sentence follows.
-            ends = n_sentences + part.document_ends.astype("int64")
-            start = [n_sentences] if file != previous else []
-            firsts = np.unique(np.concatenate([waiting, start, ends])).astype("int64")
-            n_sentences += len(part.sizes)
-            documents.append(firsts[firsts < n_sentences])
-            previous, waiting = file, firsts[firsts == n_sentences]
-            n_items += len(part.ids)
+            write_tokens(of_part[part.ids])
+            write_starts(start + np.cumsum(part.sizes, dtype="int64") - part.sizes)
+            start += len(part.ids)
             bar.update(len(part.ids))
 
 
@@ -213,20 +198,17 @@ def read_arrays(folder: Path) -> Corpus:
     """Open the arrays that `merge_parts` wrote, as memory maps."""
     types = TypeTable(read_array(folder / CHARACTERS), read_array(folder / OFFSETS))
     tokens = Shards([read_array(path) for path in sorted(folder.glob(TOKENS))])
-    starts, documents, counts = (read_array(folder / name) for name in (STARTS, DOCUMENTS, COUNTS))
-    return Corpus(types, tokens, starts, documents, counts)
+    return Corpus(types, tokens, read_array(folder / STARTS), read_array(folder / COUNTS))
 
 
-def _read_parts(folder: Path, parts: Sequence[tuple[int, Summary]]) -> Iterator[tuple[int, Part]]:
-    for file, summary in parts:
-        if summary.name:
-            yield file, read_part(folder, summary)
+def _read_parts(folder: Path, parts: Sequence[Summary]) -> Iterator[Part]:
+    return (read_part(folder, summary) for summary in parts if summary.name)
 
 
-def _count_types(folder: Path, parts: Sequence[tuple[int, Summary]]) -> dict[bytes, int]:
+def _count_types(folder: Path, parts: Sequence[Summary]) -> dict[bytes, int]:
     """Return the number of occurrences of each type in all parts together."""
     counts = dict.fromkeys(MARKS, 0)
-    for _, part in _read_parts(folder, parts):
+    for part in _read_parts(folder, parts):
         found = np.bincount(part.ids, minlength=len(part.types)).tolist()
         for spelled, n in zip(part.types.spelled(), found):
             counts[spelled] = counts.get(spelled, 0) + n
@@ -241,15 +223,12 @@ def _write_types(folder: Path, counts: dict[bytes, int]) -> list[bytes]:
     """
     words = sorted(counts.keys() - MARKS)
     types = [*MARKS, *sorted(words, key=counts.__getitem__, reverse=True)]
-    with (
-        ArrayWriter(folder / CHARACTERS, "uint8") as characters,
-        ArrayWriter(folder / OFFSETS, "int64") as offsets,
-        ArrayWriter(folder / COUNTS, "int64") as ordered_counts,
+    offsets = np.cumsum([0, *map(len, types)], dtype="int64")
+    for name, array in (
+        (CHARACTERS, np.frombuffer(b"".join(types), "uint8")),
+        (OFFSETS, offsets),
+        (COUNTS, np.array([counts[spelled] for spelled in types], "int64")),
     ):
-        ordered_counts.append(np.array([counts[spelled] for spelled in types], "int64"))
-        offsets.append(np.zeros(1, "int64"))
-        for first in range(0, len(types), TYPES_AT_A_TIME):
-            some = types[first : first + TYPES_AT_A_TIME]
-            offsets.append(characters.length + np.cumsum([len(spelled) for spelled in some]))
-            characters.append(np.frombuffer(b"".join(some), "uint8"))
+        with array_writer(folder / name, array.dtype.str, len(array)) as write:
+            write(array)
     return types

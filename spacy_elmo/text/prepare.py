@@ -40,7 +40,6 @@ from .reading import NOT_UTF8, Inputs, check_text_format, find_files, is_jsonl
 from .workers import map_in_order, n_processes, parse_worker
 
 CHUNK_SIZE = 1 << 22  # Bytes of text per chunk.
-SHARD_SIZE = 1 << 26  # Tokens per file.
 UNFINISHED = "unfinished"
 VOCABULARY_FILE = "vocab.txt"
 
@@ -59,7 +58,6 @@ def prepare(
     ignore: Optional[Path] = None,
     worker: Optional[str] = None,
     chunk_size: int = CHUNK_SIZE,
-    shard_size: int = SHARD_SIZE,
 ) -> Optional[Corpus]:
     """Convert text of any size to a corpus on disk.
 
@@ -84,7 +82,6 @@ def prepare(
         reads its share of the text. Then a call without `worker` reads missing shares and writes
         the corpus.
     chunk_size (int): Bytes of text that a process reads at a time.
-    shard_size (int): Tokens per file of the corpus.
     RETURNS (Optional[Corpus]): The corpus, as `open_corpus` opens it; None if `worker` is set and
         the corpus is not complete.
     RAISES (ValueError): A setting is invalid, an input cannot be read, the text has no sentence,
@@ -117,7 +114,7 @@ def prepare(
                     # Another process may have finished the corpus in the meantime.
                     if not _is_there(output, files, settings):
                         run.write_parts(n_process)
-                        run.merge(shard_size)
+                        run.merge()
     if worker is not None and not _is_there(output, files, settings):
         return None
     delete_ours(output / UNFINISHED)
@@ -239,7 +236,7 @@ class _Run:
         by_paragraph = [known.running_text and not known.jsonl for known in self.readings]
         self.reader = ChunkReader(files, chunk_size, by_paragraph)
         self.skipped = _Skipped(files, refuse=settings["on_error"] == "refuse")
-        self.parts: list[tuple[int, Summary]] = []
+        self.parts: list[Summary] = []
 
     def write_parts(self, n_process: int, share: tuple[int, int] = (0, 1)) -> None:
         """Convert the text to parts. Existing parts are kept.
@@ -260,20 +257,20 @@ class _Run:
                 self.skipped.counts[chunk.file] += summary.n_skipped - len(summary.skipped)
                 if chunk.problem is not None:
                     self.skipped.add(chunk.file, *chunk.problem)
-                self.parts.append((chunk.file, summary))
+                self.parts.append(summary)
                 bar.update(chunk.n_read)
         self.skipped.close()
 
-    def merge(self, shard_size: int) -> None:
+    def merge(self) -> None:
         """Merge the parts into the corpus, and then write its manifest."""
-        n_sentences = sum(summary.n_sentences for _, summary in self.parts)
+        n_sentences = sum(part.n_sentences for part in self.parts)
         if not n_sentences:
             left_out = sum(self.skipped.counts.values())
             why = f"; {left_out:,} left out, for the reasons above" if left_out else ""
             raise ValueError(
                 f"{', '.join(map(str, self.files[:5]))}: no sentence{why}. Give files with text."
             )
-        merge_parts(self.unfinished, self.parts, self.output, shard_size=shard_size)
+        merge_parts(self.unfinished, self.parts, self.output)
         corpus = read_arrays(self.output)
         sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
         vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
@@ -286,7 +283,6 @@ class _Run:
             "counts": {
                 "tokens": corpus.n_words,
                 "sentences": n_sentences,
-                "documents": len(corpus.documents),
                 "types": len(corpus.types),
             },
             "skipped": self.skipped.describe(),

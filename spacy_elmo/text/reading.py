@@ -108,8 +108,7 @@ def read_sentences(
     format (str): Format of text files. 'sentences': one sentence per line, tokens separated by
         spaces. 'text': running text that spaCy splits.
     lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    YIELDS (List[str]): The tokens of a sentence. An empty list ends a document: at the end of
-        a file, at an empty line between sentences, and before and after a line with `text`.
+    YIELDS (List[str]): The tokens of a sentence. An empty list is an empty line between sentences.
     RAISES (ValueError): The format is unknown, `lang` is missing for running text, or a file
         cannot be read. The message names file and line.
     """
@@ -119,7 +118,6 @@ def read_sentences(
         lines, callback = numbered_lines(file), partial(refuse, file)
         numbered = sentences_of_lines(lines, is_jsonl(file), is_text, splitter, callback)
         yield from (sentence for _, sentence in numbered)
-        yield []
 
 
 def ending(file: Path) -> str:
@@ -149,7 +147,7 @@ def sentences_of_lines(
     refuse (Callable[[int, str], None]): Called with the number of an unreadable line and the
         reason. If it returns, the line is skipped.
     YIELDS (Tuple[int, List[str]]): Line number and tokens of a sentence. In running text, the
-        number is the first line of the paragraph. An empty list of tokens ends a document.
+        number is the first line of the paragraph. An empty list of tokens is an empty line.
     """
     decoded = _decoded(lines, refuse)
     if jsonl:
@@ -195,9 +193,7 @@ def _jsonl_sentences(
             refuse(number, str(error))
             continue
         if isinstance(content, str):
-            yield number, []
             yield from _split([(number, content)], splitter)
-            yield number, []
         elif content:
             yield number, content
 

@@ -1,9 +1,9 @@
 """Long arrays and tables of strings on disk, as memory maps."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -13,7 +13,7 @@ TYPES_AT_A_TIME = 1 << 16
 
 
 class Shards:
-    """One-dimensional array in pieces of equal size. The last piece may be shorter.
+    """One-dimensional array in pieces. Earlier versions wrote the tokens of a corpus in pieces.
 
     arrays (Sequence[numpy.ndarray]): The pieces, in order.
     """
@@ -83,75 +83,24 @@ def spell(strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(b"".join(spelled), "uint8"), offsets
 
 
-class ArrayWriter:
-    """Writer of a one-dimensional `.npy` file, piece by piece.
+@contextmanager
+def array_writer(path: Path, dtype: str, length: int) -> Iterator[Callable[[np.ndarray], object]]:
+    """Context manager: write a one-dimensional `.npy` file, piece by piece.
 
     The file appears when it is complete.
 
     path (Path): The file.
     dtype (str): Type of the items.
+    length (int): Number of items.
+    YIELDS (Callable[[numpy.ndarray], object]): A function that appends items.
     """
-
-    def __init__(self, path: Path, dtype: str):
-        self.dtype = np.dtype(dtype).newbyteorder("<")
-        self.length = 0
-        self._stream = atomic_stream(path)
-
-    def append(self, items: np.ndarray) -> None:
-        """Append items."""
-        self._file.write(np.ascontiguousarray(items, self.dtype).data)
-        self.length += len(items)
-
-    def _write_header(self) -> None:
-        self._file.seek(0)
-        np.lib.format.write_array_header_1_0(
-            self._file, {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
-        )
-
-    def __enter__(self) -> "ArrayWriter":
-        self._file = self._stream.__enter__()
-        self._write_header()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if error[0] is None:
-            self._write_header()  # NumPy leaves room in the header, so that the length can grow.
-        self._stream.__exit__(*error)
-
-
-class ShardWriter:
-    """Writer of the pieces of `Shards`: `tokens-00000.npy` and so on.
-
-    folder (Path): The folder.
-    shard_size (int): Number of items in a piece.
-    """
-
-    def __init__(self, folder: Path, shard_size: int):
-        self.folder = folder
-        self.shard_size = shard_size
-        self.n_shards = 0
-        self._writer: Optional[ArrayWriter] = None
-        self._stack = ExitStack()
-
-    def append(self, items: np.ndarray) -> None:
-        """Append items."""
-        while len(items):
-            if self._writer is None:
-                path = self.folder / f"tokens-{self.n_shards:05}.npy"
-                self._writer = self._stack.enter_context(ArrayWriter(path, "int32"))
-                self.n_shards += 1
-            room = self.shard_size - self._writer.length
-            self._writer.append(items[:room])
-            items = items[room:]
-            if self._writer.length == self.shard_size:
-                self._stack.close()
-                self._writer = None
-
-    def __enter__(self) -> "ShardWriter":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
+    kind = np.dtype(dtype).newbyteorder("<")
+    # NumPy's own writers do not report a full disk: `save` loses the reason, and a write to a
+    # memory map ends the process.
+    with atomic_stream(path) as file:
+        header = {"descr": kind.str, "fortran_order": False, "shape": (length,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        yield lambda items: file.write(np.ascontiguousarray(items, kind).data)
 
 
 def read_array(path: Path) -> np.ndarray:

@@ -136,21 +136,14 @@ def test_damaged_pages(path, caplog, moment):
     assert "features is damaged (" in caplog.records[0].message
 
 
-def test_a_file_without_checksums_is_filled_anew(tmp_path, caplog):
-    """As the first version wrote it; a table of another program's is left as it is."""
-    old, other = tmp_path / "features", tmp_path / "other"
-    for path, columns in ((old, "key, data"), (other, "a, b")):
-        execute(path, f"CREATE TABLE features ({columns})")
-        execute(path, "INSERT INTO features VALUES (CAST('float32key' AS BLOB), zeroblob(48))")
-    for _ in range(2):
-        cache = write(old, KEYS, LAYERS)
-        assert kept(cache) == [0, 1, 2, 3, 4]
-        cache.close()
-    (record,) = caplog.records
-    assert "features was written by an earlier version, without checksums" in record.message
+def test_a_table_of_another_program(tmp_path):
+    """It is left as it is."""
+    path = tmp_path / "other"
+    execute(path, "CREATE TABLE features (a, b)")
+    execute(path, "INSERT INTO features VALUES (1, 2)")
     with pytest.raises(ValueError, match="belongs to another program"):
-        kept(DiskFeatures(other, 10, "float32"))
-    assert execute(other, "SELECT count(*) FROM features") == [(1,)]
+        kept(DiskFeatures(path, 10, "float32"))
+    assert execute(path, "SELECT * FROM features") == [(1, 2)]
 
 
 def test_a_file_is_filled_up_to_its_size(path):
@@ -169,13 +162,6 @@ def test_a_file_is_filled_up_to_its_size(path):
 def test_layers_beyond_the_limit_of_sqlite_are_not_kept(path, monkeypatch):
     monkeypatch.setattr(features_file, "LARGEST_BLOB", 100)
     assert kept(write(path, KEYS, LAYERS)) == [0, 1, 2]
-
-
-def test_a_table_that_another_process_made_first_stays(cache, path):
-    """Both found none; the other has written since."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        features_file._make_table(connection, path)
-    assert kept(cache) == [0, 1, 2, 3, 4]
 
 
 def test_full_file_and_full_disk(tmp_path, caplog):
@@ -219,11 +205,11 @@ def test_killed_at_each_step(path):
 
     for step in killed_at_each_step(lambda: write(path, KEYS[:4], LAYERS[:4])):
         # Before the entries the folder and the table are made.
-        in_child(lambda step=step: check(max(step - 3, 0)))
+        in_child(lambda step=step: check(max(step - 2, 0)))
         in_child(lambda: write(path, KEYS[:4], LAYERS[:4]))
         in_child(lambda: check(4))
         shutil.rmtree(path.parent)
-    assert step == 6
+    assert step == 5
 
 
 @pytest.mark.parametrize("make", [make_memory, lambda **settings: make_disk("path", **settings)])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.embedding.vectors import keep_vectors, mix_layers, restore_vectors
+from spacy_elmo.embedding.vectors import keep_vectors, restore_vectors
 
 TEXT = "The bank of the river , a bank lends money ."
 
@@ -93,15 +93,6 @@ def test_bytes_and_docbin(nlp):
         assert loaded[1].similarity(loaded[7]) == kept[1].similarity(kept[7])
 
 
-def test_mixes():
-    layers = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("f")
-    np.testing.assert_allclose(mix_layers(layers, "average"), layers.mean(0), atol=1e-6)
-    np.testing.assert_array_equal(mix_layers(layers, "top"), layers[2])
-    np.testing.assert_array_equal(mix_layers(layers, 0), layers[0])
-    wanted = 0.5 * layers[0] + 2.0 * layers[2]
-    np.testing.assert_allclose(mix_layers(layers, [0.5, 0.0, 2.0]), wanted, atol=1e-6)
-
-
 @pytest.mark.parametrize("mix", ["mean", True, 3, -1, [0.5, 0.5]])
 def test_impossible_mixes(mix, make_nlp):
     with pytest.raises(ValueError, match="mix"):
@@ -130,9 +121,6 @@ def test_a_tensor_that_comes_back_is_read_again(nlp):
     vector, doc.tensor = doc[1].vector, None
     assert doc[1].vector.shape == (nlp.vocab.vectors_length,)
     np.testing.assert_array_equal(restore_vectors(doc)[1].vector, vector)
-    doc.tensor = None
-    with pytest.raises(ValueError, match="keep_vectors"):
-        restore_vectors(doc)
 
 
 def test_vectors_of_two_widths(make_nlp):

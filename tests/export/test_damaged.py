@@ -12,7 +12,6 @@ import spacy_elmo.export.plan as planning
 from spacy_elmo.export.partial_output import PartialOutput
 from spacy_elmo.export.sharding import embed_corpus
 
-from helpers.calls import note_calls
 from helpers.prepared import content
 from helpers.written_vectors import SENTENCES
 
@@ -68,22 +67,6 @@ def test_a_damaged_shard_of_a_run(embed, unfinished, damage, reason):
     assert Path("out.npz").read_bytes() == expected
 
 
-def test_a_shard_that_is_damaged_meanwhile(embed, unfinished, monkeypatch):
-    """After it was found, before it is read."""
-    note_calls(monkeypatch, PartialOutput, "clear_whole", lambda _: flip(unfinished[0][2], 60))
-    with pytest.raises(ValueError, match="part-00002.*wrong.*`resume=True` makes it again"):
-        embed(resume=True)
-    assert not Path("out.npz").exists()
-
-
-def test_an_edited_manifest_of_a_run(embed, unfinished):
-    manifest = Path("out.npz.part/shards/_manifest.json")
-    manifest.write_text(manifest.read_text("utf8").replace("npz", "hdf5"), "utf8")
-    with pytest.raises(ValueError, match="_manifest.json cannot be used: the checksum is wrong"):
-        embed(resume=True)
-    assert embed(force=True).entries == len(SENTENCES)
-
-
 def test_settings_of_an_output_that_was_edited(embed):
     """Numbers of another type are not believed."""
     embed()
@@ -96,22 +79,10 @@ def test_settings_of_an_output_that_was_edited(embed):
             embed(resume=True)
 
 
-def with_shards(**values):
-    return lambda plan: plan["shards"][1][0].update(values)
-
-
 # How a plan is edited, and what the error says.
 CHANGES = [
     (lambda plan: plan["shards"].pop(2), "the checksum is wrong"),
-    (with_shards(entries=7), "the checksum is wrong"),
-    (with_shards(input=3), "the checksum is wrong"),
-    (with_shards(entries=-1), r'"shards"\[1\]\[0\]\["entries"\] should be greater than'),
-    (with_shards(start=False), r'"shards"\[1\]\[0\]\["start"\] should be a valid integer'),
-    (with_shards(row_groups=[1]), r'"shards"\[1\]\[0\]\["row_groups"\]'),
-    (lambda plan: plan["shards"][1][0].pop("stop"), r'"shards"\[1\]\[0\]\["stop"\] is missing'),
-    (lambda plan: plan.update(shards=[3]), r'"shards"\[0\] should be a valid list'),
-    (lambda plan: plan.update(settings=[]), '"settings" should be a valid dictionary'),
-    (lambda plan: plan.update(inputs=[{"name": 3, "size": 1}]), r'"inputs"\[0\]\["name"\]'),
+    (lambda plan: plan["shards"][1][0].update(entries=7), "the checksum is wrong"),
     (lambda plan: plan.update(format_version="2"), '"format_version" should be a valid integer'),
     (lambda plan: plan.pop("checksum"), '"checksum" is missing'),
     (lambda plan: plan.pop("format_version"), "has version 1, but this package reads version 2"),

@@ -82,7 +82,6 @@ def test_vectors_and_features(home):
     assert (home / "shards").is_dir()
     features = DiskFeatures("~/features.sqlite")
     assert features.config()["path"] == "~/features.sqlite"  # another machine's home
-    features.use_model("x")
     features.add([b"k"], [np.zeros((1, 1, 1), "float32")])
     features.close()
     assert (home / "features.sqlite").is_file()

@@ -20,8 +20,7 @@ def test_a_run_goes_on_elsewhere(tmp_path, monkeypatch):
     write_texts(tmp_path)
     memory = fsspec.filesystem("memory")
     for name, text in (("train", "train"), ("dev", "dev"), ("other", "dev")):
-        how = {"min_count": 1, "n_process": 1, "shard_size": 100}
-        prepare(tmp_path / f"{text}.txt", tmp_path / name, **how)
+        prepare(tmp_path / f"{text}.txt", tmp_path / name, min_count=1, n_process=1)
         memory.put(f"{tmp_path / name}/", f"/{name}/", recursive=True)
     with fsspec.open("memory://text/a.txt", "w") as file:
         file.write("a b\n")

@@ -38,12 +38,8 @@ def test_against_plain_python(tmp_path):
     words = [word for word in ordered[2:] if counts[word] >= 3 and word != "<UNK>"]
     vocabulary = Vocabulary.from_disk(tmp_path / "out" / "vocab.txt")
     assert vocabulary.words == ["<S>", "</S>", "<UNK>", *words[:37]]
-    starts = [i for i, line in enumerate(lines) if line and (i == 0 or not lines[i - 1])]
-    assert corpus.documents.tolist() == [sum(map(bool, lines[:i])) for i in starts]
     assert corpus.n_words == sum(counts.values())
-    assert len(list((tmp_path / "out").glob("tokens-*.npy"))) > 1
-    figures = {"tokens": corpus.n_words, "sentences": len(sentences)}
-    figures |= {"documents": len(starts), "types": len(ordered)}
+    figures = {"tokens": corpus.n_words, "sentences": len(sentences), "types": len(ordered)}
     assert json.loads(content(tmp_path / "out")["manifest.json"])["counts"] == figures
     assert_same_text(corpus, load_text(tmp_path / "a.txt"))
 
@@ -92,7 +88,6 @@ def test_wrapped_text_is_cut_between_paragraphs(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"It was\nbig .\nIt is\n\nOne\r\ntwo\r\n\r\n" * 50)
     corpus = prepare(tmp_path / "a.txt", tmp_path / "out", format="text", lang="en", **SMALL)
     assert sentences_of(corpus) == [["It", "was", "big", "."], ["It", "is"], ["One", "two"]] * 50
-    assert corpus.documents.tolist() == [0]
 
 
 IMPOSSIBLE = [("format", "words"), ("on_error", "stop"), ("min_count", 0), ("max_size", 3)]

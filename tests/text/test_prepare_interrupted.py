@@ -82,7 +82,7 @@ def test_parts_of_other_settings_are_not_used(source, tmp_path):
 
 def test_a_full_disk(tmp_path, source):
     source.write_text(random_text(2000), "utf8")
-    out, settings = tmp_path / "out", {"n_process": 1, "chunk_size": 1000, "shard_size": 3000}
+    out, settings = tmp_path / "out", {"n_process": 1, "chunk_size": 1000}
     full = pytest.raises(OSError, match=f"{re.escape(str(out))} cannot be written.* it resumes")
     with room_for(9000), full:  # enough for the parts, not for the corpus
         prepare(source, out, **settings)

@@ -18,10 +18,10 @@ URL = "memory://bucket/corpus"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A corpus with several files of tokens, and a cache of the test's own."""
+    """A corpus, and a cache of the test's own."""
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
     (tmp_path / "a.txt").write_text(random_text(100), "utf8")
-    prepare(tmp_path / "a.txt", tmp_path / "corpus", **{**SMALL, "shard_size": 200})
+    prepare(tmp_path / "a.txt", tmp_path / "corpus", **SMALL)
     return tmp_path / "corpus"
 
 
@@ -31,14 +31,6 @@ def url(folder):
     put(folder)
     yield URL
     MemoryFileSystem.store.clear()
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    """The names of the files that were opened in memory."""
-    return note_calls(
-        monkeypatch, MemoryFileSystem, "_open", lambda _, path, *__, **___: path.rpartition("/")[2]
-    )
 
 
 def put(folder):
@@ -57,17 +49,20 @@ def test_is_the_corpus_on_disk(folder, url):
     assert estimate_tokens(url) == expected.n_words
 
 
-def test_each_file_is_fetched_once(folder, url, opened, tmp_path, monkeypatch):
+def test_each_file_is_fetched_once(folder, url, tmp_path, monkeypatch):
     """Also after the connection was lost, and where copies are damaged."""
     names = sorted(manifest_of(folder)["files"])
+    opened = note_calls(
+        monkeypatch, MemoryFileSystem, "_open", lambda _, path, *__, **___: path.rpartition("/")[2]
+    )
 
     def lost(_, path, *__, **___):
-        if "tokens-00001" in path:
+        if "tokens-00000" in path:
             raise ConnectionResetError("Connection reset by peer")
 
     with monkeypatch.context() as patch:
         note_calls(patch, MemoryFileSystem, "_open", lost)
-        with pytest.raises(ValueError, match=f"^{url}/tokens-00001.npy cannot be read: Conn"):
+        with pytest.raises(ValueError, match=f"^{url}/tokens-00000.npy cannot be read: Conn"):
             open_corpus(url)
     assert len(opened) > 0
     for place in (url, url, folder.as_uri()):  # the same content
@@ -75,9 +70,9 @@ def test_each_file_is_fetched_once(folder, url, opened, tmp_path, monkeypatch):
         assert sorted(opened) == names
     (copies,) = (tmp_path / "cache" / "corpora").iterdir()
     (copies / "starts.npy").unlink()
-    (copies / "tokens-00001.npy").write_bytes(b"cut")
+    (copies / "tokens-00000.npy").write_bytes(b"cut")
     assert_same_text(open_corpus(url, verify=True), open_corpus(folder))
-    assert sorted(opened) == sorted([*names, "starts.npy", "tokens-00001.npy"])
+    assert sorted(opened) == sorted([*names, "starts.npy", "tokens-00000.npy"])
 
 
 def test_another_corpus_at_the_same_url(folder, url, tmp_path):
@@ -91,7 +86,7 @@ def test_another_corpus_at_the_same_url(folder, url, tmp_path):
 
 
 DAMAGES = [
-    ("tokens-00001.npy", lambda data: data[:-1] + bytes([data[-1] ^ 1])),
+    ("tokens-00000.npy", lambda data: data[:-1] + bytes([data[-1] ^ 1])),
     ("starts.npy", lambda data: data + bytes(10**7)),
     ("vocab.txt", lambda data: data[:-1]),
 ]
@@ -106,8 +101,8 @@ def test_damaged_on_the_way(folder, url, name, change, tmp_path):
 
 
 def test_what_is_not_there(folder, url):
-    MemoryFileSystem().rm("/bucket/corpus/tokens-00001.npy")
-    with pytest.raises(ValueError, match="tokens-00001.npy cannot be read"):
+    MemoryFileSystem().rm("/bucket/corpus/tokens-00000.npy")
+    with pytest.raises(ValueError, match="tokens-00000.npy cannot be read"):
         open_corpus(url)
     assert not is_prepared("memory://bucket")
     with pytest.raises(ValueError, match=r"memory://bucket has no manifest\.json"):
