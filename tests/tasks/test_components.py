@@ -355,9 +355,9 @@ def test_other_tokens_than_the_reference():
     spans = [Span(reference, 2, 3, "NEG"), Span(reference, 4, 5, "LOC")]
     reference.ents = reference.spans["chunks"] = spans
     for key in (None, "chunks"):
-        gold = gold_spans(example, key)
-        assert gold.spans == [(3, 4, "LOC")]
-        assert gold.missing.tolist() == [False, True, False, False]
+        spans, missing = gold_spans(example, key)
+        assert spans == [(3, 4, "LOC")]
+        assert missing.tolist() == [False, True, False, False]
     reference.spans["srl"] = [
         Span(reference, start, end, label=label, span_id=3)
         for start, end, label in ((0, 1, "ARG0"), (2, 3, "ARGM-NEG"), (1, 3, "ARGM-MOD"))
