@@ -76,23 +76,6 @@ def test_only_singletons_teach_nothing(make):
         nlp.initialize(lambda: [Example(nlp.make_doc("Tom ran"), doc)])
 
 
-def test_loss_of_rankings(trained):
-    """`get_loss` is what `update` adds up; of a Doc without annotation 0."""
-    pipe = trained.get_pipe("elmo_coref")
-    plain = Example(trained.make_doc("Tom ran ."), trained.make_doc("Tom ran ."))
-    data = [*cluster_examples(trained), plain]
-    rankings = [
-        pipe.model.predict([one.predicted])(0, pipe.segmenter(one.predicted))[0] for one in data
-    ]
-    loss, gradients = pipe.get_loss(data, rankings)
-    assert loss == pytest.approx(pipe.update(data)["elmo_coref"], rel=1e-4)
-    for ranking, (d_mentions, d_pairs) in zip(rankings, gradients):
-        assert d_mentions.shape == ranking.mention_scores.shape
-        assert d_pairs.shape == ranking.pair_scores.shape
-    assert pipe.get_loss([plain], rankings[-1:])[0] == 0.0
-    assert not any(values.any() for values in gradients[-1])
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_of_a_long_document(trained, tmp_path):

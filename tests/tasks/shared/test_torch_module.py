@@ -105,8 +105,8 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
         ({"config": 3}, "no sizes"),
         ({"state": 10**11}, "{'nI': 3}"),
         ({"state": b"\xff" * 64}, "{'nI': 3}"),
-        ({"state": save({})}, "SpanRanker: tensor 'encoder.rnn.weight_ih_l0' is missing"),
-        ({"state": save({"x": torch.zeros(2)})}, r"SpanRanker: tensor 'x' \(2,\) does not belong"),
+        ({"state": save({})}, "SpanRanker:\n.*Missing.*encoder.rnn.weight_ih_l0"),
+        ({"state": save({"x": torch.zeros(2)})}, r"SpanRanker:\n(.*\n)*.*Unexpected.*\"x\""),
     ],
 )
 def test_what_is_saved_otherwise_is_refused(changes, named):
@@ -116,7 +116,7 @@ def test_what_is_saved_otherwise_is_refused(changes, named):
     with pytest.raises(ValueError, match=named):
         shim.from_bytes(srsly.msgpack_dumps({**message, **changes}))
     # As where somebody changes a size in config.cfg.
-    named = r"'mention.0.weight' has shape \(3, .*According to the config"
+    named = r"task's model.*\n(.*\n)*.*mention.0.weight: .*\(\[3, .*\(\[1000000000, "
     with pytest.raises(ValueError, match=named):
         get_module_shim(ranker(10**9)).from_bytes(srsly.msgpack_dumps(message))
 
