@@ -121,7 +121,6 @@ def test_dropout_in_training_alone_and_with_its_own_rate():
     [
         ({"initial": [0.5, 0.6]}, "initial"),
         ({"initial": [0.5, 0.6, -0.1]}, "initial"),
-        ({"initial": [1.0, 1.0, 1.0]}, "initial"),
         ({"dropout": 1.0}, "dropout"),
         ({"l2": -1.0}, "l2"),
         ({"learn_rate_factor": 0.0}, "learn_rate_factor"),

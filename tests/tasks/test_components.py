@@ -156,8 +156,6 @@ SPANS = {"@segmenters": "spacy-elmo.spans.v1"}
 @pytest.mark.parametrize(
     ("task", "segmenter", "texts"),
     [
-        (CRF, SENTENCES, ["Maria Lopez lives in New York ."]),
-        (SRL, SENTENCES, ["Maria gave Tom a book ."]),
         (COREF, SENTENCES, ["Maria saw Tom .", "She greeted him ."]),
         (QA, {**SPANS, "sentences": False}, [*QA.texts[0][:2]]),
         (TEXTPAIR, SENTENCES, ["A man eats .", "A man sleeps ."]),
@@ -324,7 +322,6 @@ ELMO = {"elmo": True, "tok2vec": INPUT, **BOTH, "max_batch_tokens": 30}
         (QA, unanswerable, ELMO, 0.4, {"step": 1e-3}),
         (QA, QA.examples, {**ELMO, "window": 4, "overlap": 2}, 0.4, {"step": 1e-3}),
         (COREF, some_clusters, {"mention_loss": 0.3}, 0.2, {"rel": 0.02}),
-        (COREF, some_clusters, {"mention_loss": 0.3, "singletons": False}, 0.2, {"rel": 0.02}),
     ],
 )
 def test_gradients(make, task, examples, settings, scale, bounds):
