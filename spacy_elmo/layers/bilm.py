@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias, TypeVar
+from typing import Any, Optional, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,9 +30,6 @@ from ..frozen.threads import limit_threads_after_fork
 from ..weights.state_dict_file import import_torch
 from .fitting import AnyBiLM, check_bilm, config_differences, fitting, frozen, precision_of
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 Layers = list[Floats3d]
 BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
@@ -49,6 +46,27 @@ def copy_shim(shim: ShimType) -> ShimType:
     copied = copy.deepcopy(shim)
     copied.id = Shim(None).id
     return copied
+
+
+@contextlib.contextmanager
+def swapped_weights(shim: Shim, module: Any, params: dict) -> Iterator[bool]:
+    """Context manager: a PyTorch module has other weights, such as the averages of an optimizer.
+
+    shim (Shim): The shim that contains the module.
+    module (Optional[Module]): The module. Without one, nothing changes.
+    params (dict): The other weights. A key is the id of the shim and the name of a weight.
+    YIELDS (bool): Whether weights of the module have changed.
+    """
+    named = () if module is None else module.named_parameters()
+    weights = {key: one.data for name, one in named if (key := (shim.id, name)) in params}
+    kept = {key: values.clone() for key, values in weights.items()}
+    for key, values in weights.items():
+        values.copy_(xp2torch(params[key]))
+    try:
+        yield bool(weights)
+    finally:
+        for key, values in weights.items():
+            values.copy_(kept[key])
 
 
 class BiLMShim(Shim):
@@ -237,26 +255,13 @@ class BiLMShim(Shim):
 
         params (dict): The averaged weights. A key is the id of the shim and the name of a weight.
         """
-        is_frozen = self._model is None or isinstance(self._model, FrozenBiLM)
-        if is_frozen or not any(key[0] == self.id for key in params):
-            yield
-            return
-        parameters = self._model.named_parameters()
-        swapped = {name: weight for name, weight in parameters if (self.id, name) in params}
-        backup = {name: weight.detach().clone() for name, weight in swapped.items()}
-        import torch
-
-        def put(values: "dict[str, Tensor]") -> None:
-            with torch.no_grad():
-                for name, weight in swapped.items():
-                    weight.copy_(values[name])
-            self._n_changes += 1
-
-        put({name: xp2torch(params[self.id, name]) for name in swapped})
-        try:
-            yield
-        finally:
-            put(backup)
+        module = None if isinstance(self._model, FrozenBiLM) else self._model
+        with swapped_weights(self, module, params) as is_swapped:
+            self._n_changes += is_swapped
+            try:
+                yield
+            finally:
+                self._n_changes += is_swapped
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the language model to a device. Do nothing if its weights have not been read yet.
@@ -366,14 +371,14 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     if all(isinstance(values, np.ndarray) for values in layers):
         return layers, lambda d_layers: []
 
-    def backprop(d_layers: Layers) -> list[Doc]:
+    def backprop(d_layers: Iterable[Floats3d]) -> list[Doc]:
         import torch
 
-        trained = [i for i, values in enumerate(layers) if values.requires_grad]
+        trained = [pair for pair in zip(layers, d_layers) if pair[0].requires_grad]
         if trained:
             torch.autograd.backward(
-                [layers[i] for i in trained],
-                [xp2torch(d_layers[i], device=bilm.device) for i in trained],
+                [values for values, _ in trained],
+                [xp2torch(d_values, device=bilm.device) for values, d_values in trained],
             )
         return []
 

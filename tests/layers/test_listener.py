@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
-from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_elmo.bilm.model import BiLM
@@ -80,17 +79,6 @@ def test_disabled_upstream_warns_once(trained):
         assert not outputs[0].any()
 
 
-@no_warning
-def test_empty_docs_in_a_batch(make_nlp):
-    """Design, fact 16."""
-    nlp = make_nlp()
-    nlp.add_pipe("ner", config=ner(concat_both()))
-    nlp.add_pipe("textcat", config=textcat(concat_both()))
-    batch = [*examples(nlp), Example.from_dict(nlp.make_doc(""), {"cats": {"MONEY": 1.0}})]
-    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
-    assert [len(doc) for doc in nlp.pipe(["", "a b", ""])] == [0, 2, 0]
-
-
 FOLLOWING = {"@architectures": "spacy-elmo.ElmoListener.v1"}  # without width, mix, n_layers
 
 
@@ -124,7 +112,6 @@ def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
         ({"upstream": "other"}, None, "listens to 'other'.*pipeline = .*other.*in .nlp."),
         ({}, "last", "listens to 'elmo'.*before it.*pipeline = .*elmo.*in .nlp."),
     ],
-    ids=["wrong width", "without a pipe", "a pipe that stands behind"],
 )
 def test_a_listener_that_cannot_be_connected(tiny_weights, settings, place, message):
     nlp = spacy.blank("en")

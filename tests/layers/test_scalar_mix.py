@@ -35,7 +35,7 @@ def test_one_layer_alone_and_a_token_without_variance():
     wanted = [np.zeros(5), (layers[0, 1] - 3) / np.sqrt(2)]
     Y, backprop = mix([layers], is_train=True)
     np.testing.assert_allclose(Y[0], wanted, atol=1e-6)
-    assert np.isfinite(backprop([np.ones((2, 5), "f")])[0]).all()
+    assert np.isfinite([*backprop([np.ones((2, 5), "f")])]).all()
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
@@ -111,7 +111,7 @@ def test_dropout_in_training_alone_and_with_its_own_rate():
     kept = outputs[0] != 0
     assert 0.4 < kept.mean() < 0.6
     np.testing.assert_allclose(outputs[0][kept], 2 * expected, rtol=1e-5)
-    dX = backprop([np.ones((40, 50), dtype="f")])[0]
+    (dX,) = backprop([np.ones((40, 50), dtype="f")])
     assert ((dX[1] != 0) == kept).all()
     assert "dropout_rate" not in mix.attrs  # spaCy would overwrite it
 
@@ -121,7 +121,6 @@ def test_dropout_in_training_alone_and_with_its_own_rate():
     [
         ({"initial": [0.5, 0.6]}, "initial"),
         ({"initial": [0.5, 0.6, -0.1]}, "initial"),
-        ({"initial": [1.0, 1.0, 1.0]}, "initial"),
         ({"dropout": 1.0}, "dropout"),
         ({"l2": -1.0}, "l2"),
         ({"learn_rate_factor": 0.0}, "learn_rate_factor"),

@@ -59,9 +59,10 @@ BATCHES = {
     "no gold": (USUAL, {"is_annotated": False}),
     "one label": (USUAL, {"labels": ("X",)}),
 }
-# BCN is a model of spaCy's component, which does not look at its loss; a tagger's model looks at
-# its scores.
-NAN = {"textcat_multilabel": r"\[E910\].*'elmo_bcn'", "tagger": "E940", "morphologizer": "E940"}
+# BCN and ESIM are models of spaCy's component, which does not look at its loss; a tagger's model
+# looks at its scores.
+NAN = {"textcat_multilabel": r"\[E910\].*'elmo_bcn'", "elmo_textpair": r"\[E910\].*'elmo_esim'"}
+NAN |= {"tagger": "E940", "morphologizer": "E940"}
 UPDATES = [{}, {"exclude": ["elmo"], "annotates": ["elmo"]}]
 
 

@@ -88,6 +88,7 @@ ATE = {"words": "A man eats . He sleeps .", "starts": [0, 4]}
 ATE |= {"premise": ["A man eats."], "hypothesis": ["He sleeps."]}
 ANSWERED = {"answer": ["1990s", "song"], "texts": ["1990", "song"]}
 YES = {"words": ["Yes", "."]}
+EMPTY = {"words": "", "ents": [], "starts": []}
 OTHER = {"a": ["I", "sat"], "b": "No.", "label": "x"}
 SAT = {"words": "I sat No .", "starts": [0, 2], "a": ["I sat"], "b": ["No."]}
 # Plausible answers are none.
@@ -104,6 +105,7 @@ READ = [
     ("CorefCorpus", {}, CLUSTERS, SAW, chains("coref_clusters")),
     ("CorefCorpus", {"span_cluster_prefix": "same"}, CLUSTERS, SAW, chains("same")),
     ("CorefCorpus", {}, {**YES, "clusters": []}, {"words": "Yes ."}, {"coref_clusters_1": []}),
+    ("CorefCorpus", {}, {"words": [], "clusters": []}, EMPTY, {"coref_clusters_1": []}),
     ("QACorpus", {}, QUESTION, WON, ANSWERED),
     ("QACorpus", {}, {**QUESTION, **NOT_ANSWERED}, WON, {"answer": [], "texts": []}),
     ("TextPairCorpus", {}, PAIR, ATE, {"cats": {"contradiction": 1.0}}),
@@ -121,11 +123,6 @@ def test_what_is_read(tmp_path, reader, settings, line, given, gold):
         examples = read(reader, tmp_path / name, **settings)
         assert [shown(example.predicted) for example in examples] == [given] * 2
         assert [shown(example.reference) for example in examples] == [{**given, **gold}] * 2
-
-
-def test_no_words(tmp_path):
-    path = write(tmp_path / "x.jsonl", {"words": [], "clusters": []})
-    assert [len(example.reference) for example in read("CorefCorpus", path)] == [0]
 
 
 def test_a_group_of_tags_that_are_missing(tmp_path):
@@ -171,7 +168,6 @@ def test_questions_of_squad(tmp_path):
         ("BIOCorpus", "chunks", "A", (1, 1), "the span .* has no tokens"),
         ("BIOCorpus", "chunks", " ", (0, 1), "the span .* has no label"),
         ("SRLCorpus", "srl", "ARG0", (1, 1), "the span .* has no tokens"),
-        ("SRLCorpus", "srl", "", (0, 1), "the span .* has no label"),
         ("CorefCorpus", "coref_clusters_1", "", (1, 1), "the span .* has no tokens"),
         ("QACorpus", "answer", "", (2, 2), "the span .* has no tokens"),
         ("TextPairCorpus", "premise", "", (0, 1), r"a label in doc\.cats of the Doc 'Who runs A"),
@@ -200,7 +196,6 @@ WRONG = {
         ({**TAGS, "tags": ["O", "B- ", "I- "]}, "token 1: .*'B- '"),
     ],
     ("SRLCorpus", json.dumps(ROLES)): [
-        ({"words": ["a"]}, '"frames" is missing'),
         ({"words": [""], "frames": []}, r'"words"\[0\] .*at least 1 character, got ""'),
         (frames({"pred": 4}), '"pred".*0 to 3, got 4'),
         (frames({"pred": "1"}), r'"frames"\[0\]\["pred"\] should be a valid integer, got "1"'),
@@ -208,14 +203,11 @@ WRONG = {
         (frames({"tags": ["B-A", "I-A", "O", "O"]}), "token 1 has the tag I-A, but V must"),
         (frames({"tags": ["O"]}), "4 words, but 1 tags of token 1"),
         (frames({"tags": ["O", "B-V", "I-ARG0", "O"]}), "token 2: I-ARG0 follows B-V"),
-        (frames({"tags": ["O", "B-V", "S-ARG0", "O"]}), "'S-ARG0'"),
         (frames({}, {"tags": ["O"] * 4}), "token 1 has two different frames"),
     ],
     ("CorefCorpus", json.dumps(CLUSTERS)): [
-        ({"words": ["a"]}, '"clusters" is missing'),
         ({**CLUSTERS, "sentence_starts": 0}, '"sentence_starts" should be a valid array, got 0'),
         (clusters([[0, 1, 2]]), r'"clusters"\[0\]\[0\] .*got .0, 1, 2.'),
-        (clusters([["0", 1]]), r'"clusters"\[0\]\[0\]\[0\] .*integer, got "0"'),
         (clusters([[0, 8]]), r"\[0, 8\] is not a mention.*<= 7"),
         (clusters([[3, 3]]), r"\[3, 3\] is not a mention"),
         (clusters([[-1, 3]]), r"\[-1, 3\] is not a mention"),
@@ -226,7 +218,6 @@ WRONG = {
     ("QACorpus", json.dumps(QUESTION)): [
         (answer(text="Rom"), "'Rom' is not at character 3"),
         (answer(text=""), "'' is not at character"),
-        (answer(answer_start="3"), r'\["answer_start"\] should be a valid integer, got "3"'),
         ({**QUESTION, "answers": [{"text": "a"}]}, r'"answers"\[0\]\["answer_start"\] is missing'),
         ({**QUESTION, "context": ["a"] * 99}, r'got \["a", "a", .*\.\.\.: expected'),
         ({**QUESTION, "question": ""}, "the question of the Doc .* has no tokens"),
@@ -234,8 +225,6 @@ WRONG = {
     ("TextPairCorpus", json.dumps(PAIR)): [
         ("{", r'not JSON .* expected {"premise": "\.\.\."'),
         ("[1]", "should be an object"),
-        ({"premise": "A man"}, '"hypothesis" is missing'),
-        ({**PAIR, "label": 1}, '"label" should be a valid string, got 1'),
         ({**PAIR, "label": ""}, "a label in doc.cats of the Doc .* is empty"),
         ({**PAIR, "hypothesis": [1]}, r'"hypothesis" must be a string, or a .* words, got \[1\]'),
         ({**PAIR, "hypothesis": ""}, "the hypothesis of the Doc .* has no tokens"),
@@ -278,7 +267,6 @@ NOT_SPACY = r"x\.spacy is not a \.spacy file, or it is broken: "
         ("x.spacy", WHOLE[: len(WHOLE) // 2], NOT_SPACY),
         ("x.spacy", zlib.compress(srsly.msgpack_dumps({"attrs": [1]})), NOT_SPACY),
     ],
-    ids=["latin1", "no_gzip", "cut", "garbled", "no_docs", "half", "other"],
 )
 def test_files_of_another_kind_are_named(tmp_path, name, content, named):
     (tmp_path / name).write_bytes(content)

@@ -13,7 +13,6 @@ from thinc.types import Floats1d, Floats2d
 
 from ...embedding.embed import by_tokens
 from ...embedding.segmenters import Segment, Segmenter
-from ...layers.finite import check_loss
 from ..shared.pipe import TaskPipe
 from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
@@ -130,40 +129,30 @@ class CoreferenceResolver(TaskPipe):
             if clusters is None or not segments:
                 continue
             ranking, backprop_ranking = rank(number, segments)
-            loss, (gradients,) = self._loss([clusters], [ranking])
+            loss, gradients = self._checked_loss(clusters, ranking)
             backprop_ranking(*gradients)
             total += loss
         backprop(rank)
         return total
 
     def _loss(
-        self, gold: Sequence[Optional[Sequence[Cluster]]], scores: Sequence[Ranking]
-    ) -> tuple[float, list[tuple[Floats1d, Floats2d]]]:
-        """Return the loss, and the gradients with respect to the scores of each Doc.
+        self, gold: Sequence[Cluster], scores: Ranking
+    ) -> tuple[float, tuple[Floats1d, Floats2d]]:
+        """Return the loss of a Doc, and the gradients with respect to its scores.
 
-        gold (Sequence[Optional[List[List[Tuple[int, int]]]]]): The gold clusters of each Doc; None
-            without annotation.
-        scores (Sequence[Ranking]): The output of the model for each Doc.
-        RETURNS (Tuple[float, List[Tuple[Floats1d, Floats2d]]]): The loss, in nats, summed over the
-            spans of all Docs. For each Doc, the gradients for `mention_scores` and `pair_scores`.
+        gold (Sequence[List[Tuple[int, int]]]): The gold clusters.
+        scores (Ranking): The output of the model.
+        RETURNS (Tuple[float, Tuple[Floats1d, Floats2d]]): The loss, in nats, summed over the spans;
+            the gradients for `mention_scores` and `pair_scores`.
         """
-        xp, total, gradients = self.model.ops.xp, 0.0, []
-        for clusters, ranking in zip(gold, scores):
-            pair_scores = ranking.pair_scores
-            if clusters is None:
-                zeros = xp.zeros_like(ranking.mention_scores), xp.zeros_like(pair_scores)
-                gradients.append(zeros)
-                continue
-            kept = ranking.candidates[ranking.kept].mentions
-            right_pairs = gold_pairs(kept, clusters, pair_scores.shape[1])
-            loss, d_pairs = antecedent_loss(pair_scores, right_pairs)
-            mentions = {mention for cluster in clusters for mention in cluster}
-            right = np.array([mention in mentions for mention in ranking.candidates.mentions])
-            loss_of_mentions, d_mentions = mention_loss(ranking.mention_scores, right)
-            total += loss + self.mention_loss * loss_of_mentions
-            gradients.append((d_mentions * self.mention_loss, d_pairs))
-        check_loss(total, self.name)
-        return total, gradients
+        kept = scores.candidates[scores.kept].mentions
+        right_pairs = gold_pairs(kept, gold, scores.pair_scores.shape[1])
+        loss, d_pairs = antecedent_loss(scores.pair_scores, right_pairs)
+        mentions = {mention for cluster in gold for mention in cluster}
+        right = np.array([mention in mentions for mention in scores.candidates.mentions])
+        loss_of_mentions, d_mentions = mention_loss(scores.mention_scores, right)
+        total = loss + self.mention_loss * loss_of_mentions
+        return total, (d_mentions * self.mention_loss, d_pairs)
 
     def _gold(self, example: Example) -> Optional[list[Cluster]]:
         clusters = gold_clusters(example, self.span_cluster_prefix)

@@ -1,7 +1,6 @@
 """Component `elmo_crf`: a CRF that finds entities, or other spans that do not overlap."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
@@ -11,13 +10,12 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ...embedding.embed import by_tokens
-from ...layers.finite import check_loss
 from ..shared import check_sizes
 from ..shared.bio import BILUOTags, BIOTags, LabeledSpan, make_tags, viterbi
 from ..shared.pipe import SpanPipe
 from ..shared.spans import place_of, span_error
 from .gold import gold_spans, reference_spans
-from .model import CRF_PARAMS, Chains, log_partition
+from .model import CRF_PARAMS, Chains
 
 SCHEMES = {"biluo": BILUOTags, "bio": BIOTags}
 ENTITY = (1, 3)  # Values of `token.ent_iob` for tokens in an entity: I and B.
@@ -80,13 +78,12 @@ class CRFTagger(SpanPipe):
         order = sorted((i for i, doc in enumerate(docs) if len(doc)), key=lambda i: len(docs[i]))
         for group in by_tokens(order, self.max_batch_tokens, len(docs), lambda i: len(docs[i])):
             chains = self.model.predict([docs[i] for i in group])
-            params = {name: to_numpy(getattr(chains, name)) for name in CRF_PARAMS}
-            valid = replace(chains, **params).constrained(self._tags)
+            params = [to_numpy(getattr(chains, n)) + getattr(self._tags, n) for n in CRF_PARAMS]
             for i, scores in zip(group, map(to_numpy, chains.scores)):
                 if self.spans_key is None:  # Only allow O at tokens of existing entities.
                     scores = scores.copy()
                     scores[[token.i for token in docs[i] if token.ent_iob in ENTITY], 1:] = -np.inf
-                tags = viterbi(scores, valid.transitions, valid.start, valid.end)
+                tags = viterbi(scores, *params)
                 found[i] = self._tags.spans(tags.tolist())
         return found
 
@@ -115,22 +112,10 @@ class CRFTagger(SpanPipe):
         return make_tags(SCHEMES[self.scheme], self.labels)
 
     def _loss(self, gold: list[Optional[np.ndarray]], scores: Chains) -> tuple[float, Chains]:
-        """Return the loss `log Z - log Z_gold`, and its gradient.
+        """Return the negative log-likelihood of the annotation, and its gradient."""
+        from .partition import sequence_loss
 
-        Z is the sum of exp(score) over all valid sequences of tags. Z_gold is the sum over the
-        sequences that agree with the annotation, where a token without annotation may have any tag.
-        The gradient is the difference between the expected counts of tags in both sets.
-        """
-        xp = self.model.ops.xp
-        pairs = zip(scores.scores, gold)
-        tags = [np.ones(s.shape, dtype=bool) if a is None else a for s, a in pairs]
-        valid = scores.constrained(self._tags, xp)
-        total, expected = log_partition(valid, xp)
-        gold_total, expected_of_gold = log_partition(valid.restricted(tags, xp), xp)
-        check_loss(total - gold_total, self.name)
-        d_scores = [one - other for one, other in zip(expected.scores, expected_of_gold.scores)]
-        d_params = [getattr(expected, n) - getattr(expected_of_gold, n) for n in CRF_PARAMS]
-        return total - gold_total, Chains(d_scores, *d_params)
+        return sequence_loss(scores, self._tags, gold)
 
     def _gold(self, example: Example) -> Optional[np.ndarray]:
         """Find the tags of each token that agree with the gold spans; None without annotation.
@@ -142,12 +127,13 @@ class CRFTagger(SpanPipe):
         gold = gold_spans(example, self.spans_key)
         if gold is None:
             return None
-        for start, end, label in gold.spans:
+        spans, missing = gold
+        for start, end, label in spans:
             if label not in self.labels:
                 span = Span(example.predicted, start, end, label=label)
                 reason = f"that '{self.name}' does not know. Initialize it with this label"
                 raise span_error(span, self.spans_key, f"has a label {reason}")
-        return self._tags.allowed(gold.spans, gold.missing)
+        return self._tags.allowed(spans, missing)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Compare the predicted spans with the gold spans.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 from spacy.pipeline.spancat import spancat_score
@@ -12,19 +12,10 @@ from spacy.training import Example
 
 from ...registry import registry
 from ..shared.bio import LabeledSpan
-from ..shared.spans import checked_spans, span_error, to_predicted
+from ..shared.spans import checked_spans, span_error
+from ..shared.task_files import copy_tokens
 
-
-class Gold(NamedTuple):
-    """Gold spans of an example, as token positions in the predicted Doc.
-
-    spans (List[Tuple[int, int, str]]): First token, the token after the last one, and label of each
-        span. The spans do not overlap.
-    missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
-    """
-
-    spans: list[LabeledSpan]
-    missing: np.ndarray
+Gold = tuple[list[LabeledSpan], np.ndarray]
 
 
 def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
@@ -39,38 +30,31 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
     """Return the gold spans of an example, as token positions in the predicted Doc.
 
     If a span begins or ends inside a token of the predicted Doc, all tokens that it touches count
-    as not annotated.
+    as not annotated, as in spaCy's `ner`.
 
     example (Example): The example.
     spans_key (Optional[str]): The key of the span group; None for entities.
-    RETURNS (Optional[Gold]): The spans; None if the reference has no annotation.
+    RETURNS (Optional[Tuple[List[Tuple[int, int, str]], numpy.ndarray]]): First token, the token
+        after the last one, and label of each span; and an array that is True at tokens without
+        annotation, `(n_tokens,)`. None if the reference has no annotation.
     RAISES (ValueError): Two spans overlap, or a span has no tokens or no label.
     """
-    if spans_key is None:
-        if not example.reference.has_annotation("ENT_IOB"):
-            return None
-        entities, tags = example.get_aligned_ents_and_ner()  # The same as in spaCy's `ner`.
-        missing = np.array([tag is None for tag in tags], dtype=bool)
-        return Gold([(span.start, span.end, span.label_) for span in entities], missing)
-    if spans_key not in example.reference.spans:
+    if spans_key is not None and spans_key in example.reference.spans:
+        group = sorted(checked_spans(example.reference, spans_key))
+        for one, other in pairwise(group):
+            if other.start < one.end:
+                fault = (
+                    f"overlaps {other.label_} ({other.start}, {other.end}), but elmo_crf assigns "
+                    f"one label per token. Use spancat for spans that overlap"
+                )
+                raise span_error(one, spans_key, fault)
+        example = Example(example.predicted, copy_tokens(example.reference))
+        example.reference.set_ents(group)
+    elif spans_key is not None or not example.reference.has_annotation("ENT_IOB"):
         return None
-    group = sorted(checked_spans(example.reference, spans_key))
-    for one, other in pairwise(group):
-        if other.start < one.end:
-            fault = (
-                f"overlaps {other.label_} ({other.start}, {other.end}), but elmo_crf assigns one "
-                f"label per token. Use spancat for spans that overlap"
-            )
-            raise span_error(one, spans_key, fault)
-    gold = Gold([], np.zeros(len(example.predicted), dtype=bool))
-    aligner = to_predicted(example)
-    for span in group:
-        found = aligner.span(span.start, span.end)
-        if found is None:
-            gold.missing[aligner.tokens(span.start, span.end)] = True
-        else:
-            gold.spans.append((*found, span.label_))
-    return gold
+    entities, tags = example.get_aligned_ents_and_ner()
+    spans = [(span.start, span.end, span.label_) for span in entities]
+    return spans, np.array([tag is None for tag in tags], dtype=bool)
 
 
 @registry.scorers("spacy-elmo.crf_scorer.v1")

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
 from spacy.tokens import Doc
 from thinc.api import Model, get_array_module
 from thinc.types import Floats2d, FloatsXd
@@ -66,12 +65,10 @@ class DocHead:
 def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
     """Compute `log sum exp` without overflow.
 
-    scores (FloatsXd): The logarithms. They may be -inf.
+    scores (FloatsXd): The logarithms. They may be -inf, but not all logarithms of a sum.
     axis (int): The axis to sum over. The result has length 1 there.
-    RETURNS (FloatsXd): The logarithms of the sums. A logarithm is -inf if all its scores are -inf.
+    RETURNS (FloatsXd): The logarithms of the sums.
     """
     xp = get_array_module(scores)
     highest = scores.max(axis=axis, keepdims=True)
-    highest = xp.where(xp.isneginf(highest), 0.0, highest)
-    with np.errstate(divide="ignore"):  # log(0) is minus infinity here.
-        return highest + xp.log(xp.exp(scores - highest).sum(axis=axis, keepdims=True))
+    return highest + xp.log(xp.exp(scores - highest).sum(axis=axis, keepdims=True))

@@ -10,6 +10,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
+from ...layers.finite import check_loss
 from .task_files import READERS
 from .torch_module import check_initialized
 
@@ -79,20 +80,16 @@ class TaskPipe(TrainablePipe):
         """Raise an error if the pipe is not initialized."""
         check_initialized(self.model, self.name)
 
-    def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:
-        """Compute the loss and its gradient. Both are 0 for examples without annotation.
-
-        examples (Iterable[Example]): The examples.
-        scores (Any): The model's output for them.
-        RETURNS (Tuple[float, Any]): The loss, in nats, and its gradient with respect to the scores.
-        RAISES (ValueError): The annotation is wrong, or the loss is not finite.
-        """
-        return self._loss([self._gold(example) for example in examples], scores)
+    def _checked_loss(self, gold: Any, scores: Any) -> tuple[float, Any]:
+        """Return the result of `_loss`. Raise an error if the loss is not finite."""
+        loss, gradient = self._loss(gold, scores)
+        check_loss(loss, self.name)
+        return loss, gradient
 
     def _learn(self, docs: list[Doc], gold: list) -> float:
         """Run the model forwards and backwards on a batch, and return the loss."""
         scores, backprop = self.model.begin_update(docs)
-        loss, gradient = self._loss(gold, scores)
+        loss, gradient = self._checked_loss(gold, scores)
         backprop(gradient)
         return loss
 

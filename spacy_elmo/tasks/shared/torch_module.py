@@ -13,7 +13,7 @@ from thinc.types import FloatsXd
 from ...files.errors import named_errors
 from ...frozen.config import shortened
 from ...frozen.threads import limit_threads_after_fork
-from ...layers.bilm import copy_shim
+from ...layers.bilm import copy_shim, swapped_weights
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -66,15 +66,8 @@ class ModuleShim(PyTorchShim):
         params (Dict[Tuple[int, str], FloatsXd]): The other parameters. A key is the id of the shim
             and the name of a parameter.
         """
-        named = {} if self._model is None else dict(self._model.named_parameters())
-        kept = {name: one.data for name, one in named.items() if (self.id, name) in params}
-        for name, values in kept.items():
-            named[name].data = xp2torch(params[self.id, name], device=values.device)
-        try:
+        with swapped_weights(self, self._model, params):
             yield
-        finally:
-            for name, values in kept.items():
-                named[name].data = values
 
     def to_bytes(self) -> bytes:
         """Serialize the sizes and tensors. The result is empty if there is no module."""
@@ -106,11 +99,8 @@ class ModuleShim(PyTorchShim):
 def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: Any) -> "Module":
     from safetensors import SafetensorError
     from safetensors.torch import load
-    from torch import from_numpy
 
     from ...bilm.meta_device import on_meta_device
-    from ...weights.layout import plain, read_parameters
-    from ...weights.state_dict_file import StateDict
 
     # A file must not override settings of the architecture, such as the number of layers: a wrong
     # value could make the module arbitrarily large.
@@ -122,12 +112,7 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     with named_errors(f"saved weights of a task's model with {shortened(sizes)}", kinds):
         with on_meta_device():
             module = build(**sizes)
-        tensors = StateDict(load(state), type(module).__name__)
-        shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-        layout = [plain(name, shape, name) for name, shape in shapes.items()]
-        arrays = read_parameters(layout, tensors, "the config")
-        copies = {name: from_numpy(values) for name, values in arrays.items()}
-        module.load_state_dict(copies, assign=True)
+        module.load_state_dict(load(state), assign=True)
     return module
 
 

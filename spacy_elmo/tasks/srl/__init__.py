@@ -12,7 +12,6 @@ from thinc.types import Floats2d
 
 from ...embedding.embed import by_tokens
 from ...embedding.segmenters import Segment, Segmenter
-from ...layers.finite import check_loss
 from ..shared import check_sizes
 from ..shared.bio import make_tags
 from ..shared.pipe import SpanPipe
@@ -183,7 +182,7 @@ class SemanticRoleLabeler(SpanPipe):
         score, backprop = self.model.begin_update(docs)
         for batch in self._batches(instances):
             scores, backprop_batch = score(batch)
-            loss, d_scores = self._loss(gold, (batch, scores))
+            loss, d_scores = self._checked_loss(gold, (batch, scores))
             backprop_batch(d_scores)
             total += loss
         backprop(score)
@@ -211,7 +210,6 @@ class SemanticRoleLabeler(SpanPipe):
             d_logits = probabilities.copy()
             d_logits[rows, tags] -= 1.0
             d_scores.append(d_logits)
-        check_loss(loss, self.name)
         return loss, d_scores
 
     def _gold(self, example: Example) -> Optional[Frames]:

@@ -15,7 +15,6 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...embedding.embed import by_tokens
-from ...layers.finite import check_loss
 from ...registry import registry
 from ..shared import check_sizes, log_sum_exp
 from ..shared.pipe import Getter, TaskPipe
@@ -160,7 +159,6 @@ class QuestionAnswerer(TaskPipe):
             log_sum, log_right = log_sum_exp(values, axis=0), log_sum_exp(right, axis=0)
             loss += float((log_sum - log_right).sum())
             gradients.append((xp.exp(values - log_sum) - xp.exp(right - log_right))[:n_tokens])
-        check_loss(loss, self.name)
         return loss, gradients
 
     def _gold(self, example: Example) -> Optional[list[tuple[int, int]]]:

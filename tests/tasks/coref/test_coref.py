@@ -76,23 +76,6 @@ def test_only_singletons_teach_nothing(make):
         nlp.initialize(lambda: [Example(nlp.make_doc("Tom ran"), doc)])
 
 
-def test_loss_of_rankings(trained):
-    """`get_loss` is what `update` adds up; of a Doc without annotation 0."""
-    pipe = trained.get_pipe("elmo_coref")
-    plain = Example(trained.make_doc("Tom ran ."), trained.make_doc("Tom ran ."))
-    data = [*cluster_examples(trained), plain]
-    rankings = [
-        pipe.model.predict([one.predicted])(0, pipe.segmenter(one.predicted))[0] for one in data
-    ]
-    loss, gradients = pipe.get_loss(data, rankings)
-    assert loss == pytest.approx(pipe.update(data)["elmo_coref"], rel=1e-4)
-    for ranking, (d_mentions, d_pairs) in zip(rankings, gradients):
-        assert d_mentions.shape == ranking.mention_scores.shape
-        assert d_pairs.shape == ranking.pair_scores.shape
-    assert pipe.get_loss([plain], rankings[-1:])[0] == 0.0
-    assert not any(values.any() for values in gradients[-1])
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_of_a_long_document(trained, tmp_path):
@@ -175,17 +158,12 @@ def test_wrong_gold_clusters_are_named(trained, clusters, named):
 
 
 def test_mentions_out_of_reach_are_no_error(trained):
-    """Wider than `max_span_width`, across sentences, or across each other."""
+    """Wider than `max_span_width`, across sentences, or across each other; nor are Docs of no and
+    of one token."""
     starts = [i in (0, 5) for i in range(7)]
     one = example("a b c d . e f", [[(0, 4), (3, 6)], [(0, 2), (1, 3)]], starts)
-    assert trained.update([one])["elmo_coref"] > 0.0
-
-
-def test_no_gold_clusters(trained):
-    data = [example("", [[]]), example("Anna", [[(0, 1)]]), *cluster_examples(trained)]
-    assert trained.update(data)["elmo_coref"] > 0.0
-    with pytest.raises(ValueError, match="finds no clusters in doc.spans"):
-        trained.get_pipe("elmo_coref").initialize(lambda: [example("Tom ran .", [])])
+    small = [example("", [[]]), example("Anna", [[(0, 1)]])]
+    assert trained.update([one, *small])["elmo_coref"] > 0.0
 
 
 def test_mentions_that_differ_in_whitespace_are_one():

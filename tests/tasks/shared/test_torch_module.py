@@ -105,8 +105,10 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
         ({"config": 3}, "no sizes"),
         ({"state": 10**11}, "{'nI': 3}"),
         ({"state": b"\xff" * 64}, "{'nI': 3}"),
-        ({"state": save({})}, "SpanRanker: tensor 'encoder.rnn.weight_ih_l0' is missing"),
-        ({"state": save({"x": torch.zeros(2)})}, r"SpanRanker: tensor 'x' \(2,\) does not belong"),
+        (
+            {"state": save({"x": torch.zeros(2)})},
+            "(?s)Ranker:.*Missing.*encoder.*Unexpected.*x",
+        ),
     ],
 )
 def test_what_is_saved_otherwise_is_refused(changes, named):
@@ -116,7 +118,7 @@ def test_what_is_saved_otherwise_is_refused(changes, named):
     with pytest.raises(ValueError, match=named):
         shim.from_bytes(srsly.msgpack_dumps({**message, **changes}))
     # As where somebody changes a size in config.cfg.
-    named = r"'mention.0.weight' has shape \(3, .*According to the config"
+    named = r"(?s)task's model.*mention.0.weight: .*\(\[3, .*\(\[1000000000, "
     with pytest.raises(ValueError, match=named):
         get_module_shim(ranker(10**9)).from_bytes(srsly.msgpack_dumps(message))
 
@@ -146,13 +148,10 @@ def test_few_tokens_at_a_time(monkeypatch):
     monkeypatch.setattr("spacy_elmo.tasks.shared.recurrent.MAX_RNN_TOKENS", 12)
     rnn, X = layer((1, 9, 0, 2, 20, 2, 3))
     sizes = note_calls(monkeypatch, BidirectionalRNN, "forward", lambda _, x, mask: mask.numel())
-    found, backprop = rnn(X, is_train=True)
+    found = rnn.predict(X)
     assert max(sizes) == 20 and sorted(sizes)[-2] <= 12
-    d_X = backprop([np.ones_like(y) for y in found])
-    for x, y, d_x in zip(X, found, d_X):
-        alone, backprop_alone = rnn([x], is_train=True)
-        np.testing.assert_allclose(y, alone[0], atol=1e-6)
-        np.testing.assert_allclose(d_x, backprop_alone([np.ones_like(y)])[0], atol=1e-6)
+    for x, y in zip(X, found):
+        np.testing.assert_allclose(y, rnn.predict([x])[0], atol=1e-6)
 
 
 def test_variational_dropout_has_one_mask_a_sequence():

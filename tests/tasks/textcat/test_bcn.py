@@ -59,11 +59,8 @@ class Inputs(Model):
     """A tok2vec whose vectors are given, and which keeps their gradient."""
 
     def __init__(self, vectors):
-        super().__init__("inputs", self.give)
-        self.vectors, self.gradients = vectors, None
-
-    def give(self, model, docs, is_train):
-        return self.vectors, self.keep
+        super().__init__("inputs", lambda model, docs, is_train: (vectors, self.keep))
+        self.vectors = vectors
 
     def keep(self, gradients):
         self.gradients = gradients

@@ -82,7 +82,7 @@ def test_loss(trained, monkeypatch, question, gap):
     right[-1] = not question[2]
     scores = np.zeros((n_tokens, 2), dtype="float32")
     scores[-1] = gap
-    loss, (gradient,) = pipe.get_loss([example], [scores])
+    loss, (gradient,) = pipe._loss([pipe._gold(example)], [scores])
     none = np.full((1, 2), -np.inf if question[2] else 0.0)
     wide = np.vstack([scores.astype("float64"), none]) - gap
     log_p = wide - np.logaddexp.reduce(wide)

@@ -80,15 +80,6 @@ def test_accuracy_counts_docs(trained):
         assert score(data[:1])["cats_acc"] is None
 
 
-@pytest.mark.parametrize("second", ["", "A man ."])
-def test_empty_texts_have_labels_in_any_batch(trained, second):
-    alone = trained(make_pair(trained, "", second)).cats
-    pair = make_pair(trained, "A man .", "He .")
-    beside, _ = trained.pipe([make_pair(trained, "", second), pair])
-    assert beside.cats == pytest.approx(alone, abs=1e-6)
-    assert sum(alone.values()) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("max_batch_tokens", [40, 200])
 def test_padding_counts(make, monkeypatch, max_batch_tokens):
     """No more tokens at a time, padding included, of texts that differ much in length."""
