@@ -27,7 +27,7 @@ from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..language_model.model import BiLMEncoder, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
-from ..language_model.windows import Streams, TrainingBatches, Window
+from ..language_model.windows import TrainingBatches, Window
 from ..text.corpus import Corpus
 from .clock import Clock
 from .config import PretrainingConfig
@@ -109,7 +109,7 @@ class Trainer:
         self.model = model.to(self.processes.device)
         self.product_dtype = product_dtype(self.settings.precision, self.processes.device)
         self.batches = TrainingBatches(
-            Streams(train),
+            train,
             batch_size=self.settings.batch_size,
             unroll_steps=self.settings.unroll_steps,
             seed=config.seed,
@@ -384,6 +384,7 @@ class Trainer:
         return is_wanted and self.progress.step == self.softmax_warmup
 
     def _perplexity(self) -> Perplexity:
+        self.model.eval()
         return perplexity(
             self.model,
             self.dev_corpus,

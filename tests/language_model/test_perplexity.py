@@ -65,13 +65,6 @@ def test_several_streams_start_from_zeros(model, monkeypatch):
     assert [figures.forward, figures.backward] == pytest.approx(wanted, rel=1e-5)
 
 
-def test_training_mode_is_put_back(model):
-    for training in (True, False):
-        model.train(training)
-        perplexity(model, CORPUS)
-        assert model.training == model.bilm.training == training
-
-
 def test_hopeless_model_has_infinite_perplexity(model):
     model.softmax.bias.mul_(1e6)
     for each in (model, frozen(model)):
