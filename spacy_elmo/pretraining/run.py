@@ -14,7 +14,6 @@ import torch
 
 from ..files import lock, user_path
 from ..files.remote import is_url
-from ..files.terminal import msg
 from ..files.unfinished import delete
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text, read_corpus
@@ -23,8 +22,7 @@ from ..text.reading import Inputs, blank_pipeline, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
-from .config import PretrainingConfig, VocabularySettings
-from .initial_model import checksum_of
+from .config import PretrainingConfig
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
@@ -80,18 +78,10 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
     train, dev = _texts(config, output, processes)
     checksum = train.checksum()
     content = read_checkpoint(output / "checkpoints") if resume else None
-    init = checksum_of(config.pretraining.init)
     model = None
     if content is not None:
         check_same_run(content, config, checksum)
         model = restored_model(content)
-        recorded = content.get("init")  # None in early checkpoints.
-        if None not in (init, recorded) and init != recorded:
-            msg.warn(
-                f"{config.pretraining.init} has changed since this run started from it. The run "
-                f"continues from the earlier one; overwrite the run to start from the new one"
-            )
-        init = recorded or init
     keep_freed_memory()
     trainer = Trainer(config, train, dev, model=model, processes=processes)
     if content is not None:
@@ -101,7 +91,7 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
             f"the processes do not see the same text or checkpoints. Put {output} on storage "
             f"that all machines share."
         )
-    with Reporter(trainer, output, corpus=checksum, init=init, checkpoint=content) as reporter:
+    with Reporter(trainer, output, corpus=checksum, checkpoint=content) as reporter:
         trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
         reporter.end()
     return not trainer.stopped
@@ -171,8 +161,6 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
                 on_error=settings.on_error,
                 ignore=output,
             )
-    elif processes.is_first:
-        _compare_vocabulary(config, folder)
     dev = _prepared(settings.dev)
     for prepared in (folder, dev) if processes.is_first else ():
         if prepared is not None:
@@ -191,21 +179,6 @@ def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
     if is_url(inputs):
         return str(inputs)
     return user_path(inputs) if is_prepared(inputs) else None
-
-
-def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:
-    """Warn if a corpus was prepared with other vocabulary settings than the config.
-
-    A corpus that was prepared with the default settings causes no warning.
-    """
-    prepared = manifest_of(folder)["settings"]
-    defaults = VocabularySettings().model_dump()
-    for name, wanted in config.vocabulary.model_dump().items():
-        if prepared.get(name, wanted) not in (wanted, defaults[name]):
-            msg.warn(
-                f"{folder} was prepared with {name} {prepared[name]}, but the config has "
-                f"[vocabulary] {name} = {wanted}. The softmax uses the config's value"
-            )
 
 
 def keep_freed_memory() -> bool:
