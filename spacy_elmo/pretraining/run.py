@@ -18,11 +18,11 @@ from ..files.unfinished import delete
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text, read_corpus
 from ..text.prepare import is_foreign_corpus, is_prepared, manifest_of, open_corpus, prepare
-from ..text.reading import Inputs, blank_pipeline, find_files, read_sentences
+from ..text.reading import blank_pipeline, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
-from .config import PretrainingConfig
+from .config import Inputs, PretrainingConfig
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
@@ -100,7 +100,7 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
     # Check the texts before anything is deleted.
     for inputs in (config.corpus.train, config.corpus.dev):
-        prepared = _prepared(inputs)
+        prepared = find_prepared(inputs)
         if prepared is None:
             find_files(inputs)
         else:
@@ -146,7 +146,7 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
     held-out text is not a prepared corpus, each process reads it into memory.
     """
     settings = config.corpus
-    folder = _prepared(settings.train)
+    folder = find_prepared(settings.train)
     if folder is None:
         folder = output / "corpus"
         if processes.is_first:
@@ -161,7 +161,7 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
                 on_error=settings.on_error,
                 ignore=output,
             )
-    dev = _prepared(settings.dev)
+    dev = find_prepared(settings.dev)
     for prepared in (folder, dev) if processes.is_first else ():
         if prepared is not None:
             open_corpus(prepared, verify=True)
@@ -172,13 +172,21 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
     return train, load_text(settings.dev, format=settings.format, lang=config.lang)
 
 
-def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
-    """Return the folder or URL of `inputs` if it is a prepared corpus; None for text files."""
-    if not isinstance(inputs, (str, Path)):
-        return None
-    if is_url(inputs):
-        return str(inputs)
-    return user_path(inputs) if is_prepared(inputs) else None
+def find_prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
+    """Return the folder or URL of `inputs` if it is a prepared corpus; None for text files.
+
+    RAISES (ValueError): `inputs` has a prepared corpus and something else.
+    """
+    given = [inputs] if isinstance(inputs, str) else inputs
+    if len(given) == 1 and is_url(given[0]):
+        return given[0]
+    prepared = next(filter(is_prepared, given), None)
+    if prepared is not None and len(given) > 1:
+        raise ValueError(
+            f"{prepared} is a prepared corpus, and there is other text. Give one prepared corpus, "
+            f"or only text files."
+        )
+    return None if prepared is None else user_path(prepared)
 
 
 def keep_freed_memory() -> bool:
@@ -227,12 +235,12 @@ def measure_speed(config: PretrainingConfig) -> float:
 
 
 def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
-    given = config.corpus.train
-    inputs = [given] if isinstance(given, str) else given
-    if is_prepared(inputs[0]):
-        return open_corpus(inputs[0])
+    inputs = config.corpus.train
+    prepared = find_prepared(inputs)
+    if prepared is not None:
+        return open_corpus(prepared)
     sentences = read_sentences(find_files(inputs), format=config.corpus.format, lang=config.lang)
-    return read_corpus(_first(sentences, n_tokens), ", ".join(inputs))
+    return read_corpus(_first(sentences, n_tokens), "the training text")
 
 
 def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:
