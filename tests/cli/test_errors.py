@@ -188,7 +188,6 @@ def test_earlier_names_are_hidden():
         (("neighbors", "a", "b", "--token", "1"), "--sentence"),
         (("senses", "a", "b", "--word", "c", "--limit", "0"), "'--limit'"),
         (("substitutes", "a", *ASKED, "-n", "0"), "'-n'"),
-        (("substitutes", "a", "--token", "1"), "--sentence"),
     ],
 )
 def test_command_lines_that_are_wrong(arguments, message):

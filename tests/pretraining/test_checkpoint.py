@@ -70,7 +70,6 @@ TORN = {
     "code": lambda data: saved({**loaded(data), "words": Code()}),
     "code alone": lambda data: pickle.dumps(Code()),
 }
-REASONS = {"another version": "it has version 2, but this program reads only version 1"}
 
 
 def loaded(data):
@@ -99,7 +98,7 @@ def test_torn_file_is_skipped_for_the_one_before(tmp_path, monkeypatch, capsys, 
     shown = "".join(capsys.readouterr().out.split())
     assert shown.count("cannotbeused") == shown.count(newest.name) == 1
     assert f"resumingfromthecheckpointbefore,{oldest.name}" in shown
-    assert REASONS.get(how, "").replace(" ", "") in shown
+    assert ("ithasversion2,butthisprogramreadsonlyversion1" in shown) == (how == "another version")
     oldest.write_bytes(b"x")
     message = rf"^no checkpoint in .* can be read: .*{newest.name}.*{oldest.name}.*`overwrite=True`"
     with pytest.raises(ValueError, match=message):  # no line break: a dot is none

@@ -38,7 +38,6 @@ def gradients_of(trainer):
         ("sampled", "adam", "bf16", 0.03, 200),
         ("full", "adamw", "float32", 0.03, 200),
         ("adaptive", "adagrad", "float32", 1.0, 300),
-        ("sampled", "adagrad", "float32", 1.0, 300),
         ("full", "muon", "bf16", 0.03, 200),
     ],
 )
