@@ -214,7 +214,6 @@ def test_what_cannot_be_pretrained(folder, tmp_path):
     points = {"token_encoder": "manylangs", "n_characters": 300}
     for init, sizes, message in (
         (folder / "missing", {}, "missing"),
-        (folder / "train.txt", {}, "train.txt"),
         (None, words, "a new model reads .* or words; .*n_words = 5"),
         (None, points, "a new model reads .* or words; .*encoder = 'manylangs'"),
         (tmp_path / "a.safetensors", {}, "ready-made vectors of words beside its characters"),

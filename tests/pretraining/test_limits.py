@@ -20,7 +20,6 @@ from helpers.trainers import CORPUS, make, run
 @pytest.mark.parametrize(
     ("limits", "n_steps"),
     [
-        ({"max_steps": 4}, 4),
         ({"max_epochs": 2}, 2 * (104 // 32)),
         ({"max_tokens": 100}, 4),  # 32 a step
         ({"max_steps": 3, "max_epochs": 10**6, "max_tokens": 10**9}, 3),  # the first one counts
