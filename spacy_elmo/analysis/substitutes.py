@@ -7,7 +7,7 @@ import numpy as np
 
 from ..frozen.vocabulary import SPECIAL
 from ..language_model.frozen import FrozenLanguageModel
-from ..language_model.windows import Streams
+from ..language_model.windows import make_window
 from ..text.corpus import read_corpus
 
 
@@ -68,7 +68,7 @@ def _contexts(model: FrozenLanguageModel, sentence: Sequence[str], position: int
     """Compute the LSTM outputs that predict the token. *Shape:* `(n_directions, P)`."""
     corpus = read_corpus([list(sentence)])
     n_items = len(corpus.tokens)
-    window = Streams(corpus).window(np.arange(n_items), [1] * n_items)
+    window = make_window(corpus, np.arange(n_items), [1] * n_items)
     contexts, _ = model.contexts(window, corpus.types, model.bilm.zero_state(1))
     # Item k predicts token k forwards, and token n - 1 - k backwards.
     items = [position, len(sentence) - 1 - position][: model.bilm.config.n_directions]

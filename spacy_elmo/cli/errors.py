@@ -60,7 +60,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, verbose: bool, **options: Any) -> None:
         _verbose.set(verbose)
         _settings.set(settings)
-        with warnings.catch_warnings(), _printable_logs(), no_traceback():
+        logging.getLogger("spacy").addFilter(_make_printable)
+        with warnings.catch_warnings(), no_traceback():
             warnings.showwarning = _show
             function(*args, **options)
 
@@ -156,20 +157,10 @@ def _line(error: BaseException) -> str:
     return str(error)
 
 
-@contextmanager
-def _printable_logs() -> Iterator[None]:
-    """Context manager: escape control characters in messages of spaCy's logger."""
-
-    def change(record: logging.LogRecord) -> bool:
-        record.msg, record.args = printable(record.getMessage()), ()
-        return True
-
-    logger = logging.getLogger("spacy")
-    logger.addFilter(change)
-    try:
-        yield
-    finally:
-        logger.removeFilter(change)
+def _make_printable(record: logging.LogRecord) -> bool:
+    """Escape control characters in a message of spaCy's logger."""
+    record.msg, record.args = printable(record.getMessage()), ()
+    return True
 
 
 def _show(message: object, *_: Any, **__: Any) -> None:

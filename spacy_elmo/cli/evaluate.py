@@ -69,8 +69,8 @@ def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
 def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:
     """Read examples with the reader that the pipeline's config has for its dev data.
 
-    The reader has the settings in the config. For spaCy's own reader, only the setting
-    `gold_preproc` is used, as in `spacy evaluate`.
+    The reader has the settings in the config, but another `reader` has its default settings. For
+    spaCy's own reader, only the setting `gold_preproc` is used, as in `spacy evaluate`.
 
     nlp (Language): The pipeline.
     data (Path): The file.

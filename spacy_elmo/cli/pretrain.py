@@ -8,7 +8,6 @@ from typing import Any, Optional
 import typer
 from spacy.cli._util import parse_config_overrides
 
-from ..files.terminal import msg
 from ..pretraining.config import read_config, similar_setting
 from .errors import CommandLineError, stopped
 
@@ -51,11 +50,8 @@ def pretrain_cli(
         arguments = [str(config_path), "--output", str(output), *flags, *ctx.args]
         raise typer.Exit(launch(arguments, len(chosen)))
     with stopped("Stopped. To resume, run the same command with --resume"):
-        finished = pretrain(config, output, resume=resume, overwrite=overwrite)
-    if not finished:
-        if os.environ.get("RANK", "0") == "0":  # Only the first process prints.
-            msg.info(f"To resume from {output / 'checkpoints'}, use --resume")
-        raise typer.Exit(130)
+        if not pretrain(config, output, resume=resume, overwrite=overwrite):
+            raise typer.Exit(130)
 
 
 def _overrides(ctx: typer.Context) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Frozen biLM with its softmax: predicts words, computes perplexity, samples sentences."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Union
 
@@ -33,10 +32,6 @@ class FrozenLanguageModel:
     def __init__(self, bilm: FrozenBiLM, softmax: FrozenSoftmax, vocabulary: Vocabulary):
         check_predicts(bilm.config)
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
-
-    def evaluating(self) -> AbstractContextManager[None]:
-        """Return a context manager that does nothing. A frozen model has no training mode."""
-        return nullcontext()
 
     def contexts(
         self, window: Window, types: Sequence[str], state: FrozenState

@@ -1,7 +1,6 @@
 """Trainable biLM with its softmax and vocabulary."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -102,21 +101,11 @@ class LanguageModel(torch.nn.Module):
         self.softmax = softmax
         self.vocabulary = vocabulary
 
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Context manager: the model is in evaluation mode, and gradients are off."""
-        was_training = self.training
-        self.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            self.train(was_training)
-
+    @torch.no_grad()
     def contexts(
         self, window: Window, types: Sequence[str], state: BiLMState
     ) -> tuple[Sequence[Tensor], BiLMState]:
-        """Compute the context vectors that predict words, for all items of a window.
+        """Compute the context vectors that predict words, without gradients.
 
         window (Window): The window of text.
         types (Sequence[str]): The string of each id in the window.

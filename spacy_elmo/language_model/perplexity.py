@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from ..frozen.vocabulary import UNKNOWN_ID
 from ..text.corpus import END_ID, Corpus
 from .frozen import FrozenLanguageModel
-from .windows import Streams, evaluation_windows
+from .windows import evaluation_windows
 
 if TYPE_CHECKING:
     from .model import LanguageModel
     from .processes import Processes
 
-MIN_ITEMS = 1000  # Minimum per stream: the first words of a stream have no context.
+MIN_ITEMS = 1000  # Minimum mean of a stream: the first words of a stream have no context.
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def perplexity(
 
     model (Union[FrozenLanguageModel, LanguageModel]): The model.
     corpus (Corpus): Held-out text.
-    n_streams (int): Number of streams. A short text has fewer streams, so that each has at least
-        1,000 tokens.
+    n_streams (int): Maximum number of streams. A text with fewer than 1,000 tokens per stream has
+        fewer streams, but at least one.
     unroll_steps (int): Tokens per stream in a window. The number does not change the result.
     max_items (int): If above 0, read only about this number of tokens: an equal number from the
         start of each stream.
@@ -68,7 +68,7 @@ def perplexity(
     words = model.vocabulary.ids_of(corpus.types)
     n_streams = max(1, min(n_streams, len(corpus.tokens) // MIN_ITEMS))
     n_streams, windows = evaluation_windows(
-        Streams(corpus),
+        corpus,
         n_streams=n_streams,
         unroll_steps=unroll_steps,
         max_items=max_items,
@@ -77,18 +77,17 @@ def perplexity(
     )
     n_directions = model.bilm.config.n_directions
     sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # Sums: both losses, predictions, words, unknown words.
-    with model.evaluating():
-        state: Any = model.bilm.zero_state(n_streams)
-        for window in windows:
-            running = state.rows(range(window.batch_sizes[0]))
-            contexts, state = model.contexts(window, corpus.types, running)
-            targets = words[window.targets]
-            for direction, part in enumerate(contexts):
-                sums[direction] += model.negative_log_likelihood(part, targets[direction])
-            is_word = window.targets[0] != END_ID
-            sums[2] += len(is_word)
-            sums[3] += int(is_word.sum())
-            sums[4] += int((targets[0] == UNKNOWN_ID).sum())
+    state: Any = model.bilm.zero_state(n_streams)
+    for window in windows:
+        running = state.rows(range(window.batch_sizes[0]))
+        contexts, state = model.contexts(window, corpus.types, running)
+        targets = words[window.targets]
+        for direction, part in enumerate(contexts):
+            sums[direction] += model.negative_log_likelihood(part, targets[direction])
+        is_word = window.targets[0] != END_ID
+        sums[2] += len(is_word)
+        sums[3] += int(is_word.sum())
+        sums[4] += int((targets[0] == UNKNOWN_ID).sum())
     sums = processes.sum(sums) if processes else sums
     forward, backward, n_tokens, n_words, n_unknown = sums
     return Perplexity(

@@ -43,48 +43,36 @@ class Window:
         return Window(inputs, targets, [size] * n_steps)
 
 
-class Streams:
-    """Corpus as a sequence of inputs and targets of the language model.
+def make_window(corpus: Corpus, positions: np.ndarray, batch_sizes: list[int]) -> Window:
+    """Make the window that contains the tokens at some positions of a corpus.
 
     Forward, the model reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`. Backward, it reads the
     reversed sentence `</S> wn .. w1` and predicts `wn .. w1 <S>`. The order of the sentences is
-    the same in both directions. `window` reads only the tokens that it needs from the corpus.
+    the same in both directions. Only the tokens of the window are read from the corpus.
 
     corpus (Corpus): The text.
+    positions (numpy.ndarray): Index into the corpus for each item of the window: first all items of
+        step 0, then of step 1, and so on. *Shape:* `(n_items,)`
+    batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
+    RETURNS (Window): The window.
     """
-
-    def __init__(self, corpus: Corpus):
-        self.tokens = corpus.tokens
-        self.starts = corpus.starts
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def window(self, positions: np.ndarray, batch_sizes: list[int]) -> Window:
-        """Make the window that contains the tokens at some positions of the corpus.
-
-        positions (numpy.ndarray): Index into the corpus for each item of the window: first all
-            items of step 0, then of step 1, and so on. *Shape:* `(n_items,)`
-        batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
-        RETURNS (Window): The window.
-        """
-        sentences = np.searchsorted(self.starts, positions, "right") - 1
-        last = len(self.starts) - 1
-        starts, next_starts = self.starts[sentences], self.starts[np.minimum(sentences + 1, last)]
-        ends = np.where(sentences == last, len(self.tokens), next_starts)
-        is_first, is_last = positions == starts, positions == ends - 1
-        # The corpus stores a sentence of n words as n + 1 items: the mark `<S>` and the words. The
-        # word at forward position k has backward position n + 1 - k.
-        mirrored = np.where(is_first, starts, starts + ends - positions)
-        following = np.where(is_last, positions, positions + 1)
-        preceding = np.where(is_last, starts, starts + ends - positions - 1)
-        sources = np.stack([positions, mirrored, following, preceding])
-        items = self.tokens[sources.ravel()].reshape(sources.shape)
-        inputs, targets = items[:2], items[2:]
-        inputs[1, is_first] = END_ID
-        targets[0, is_last] = END_ID
-        targets[1, is_last] = START_ID
-        return Window(inputs, targets, batch_sizes)
+    tokens, last = corpus.tokens, len(corpus.starts) - 1
+    sentences = np.searchsorted(corpus.starts, positions, "right") - 1
+    starts, next_starts = corpus.starts[sentences], corpus.starts[np.minimum(sentences + 1, last)]
+    ends = np.where(sentences == last, len(tokens), next_starts)
+    is_first, is_last = positions == starts, positions == ends - 1
+    # The corpus stores a sentence of n words as n + 1 items: the mark `<S>` and the words. The word
+    # at forward position k has backward position n + 1 - k.
+    mirrored = np.where(is_first, starts, starts + ends - positions)
+    following = np.where(is_last, positions, positions + 1)
+    preceding = np.where(is_last, starts, starts + ends - positions - 1)
+    sources = np.stack([positions, mirrored, following, preceding])
+    items = tokens[sources.ravel()].reshape(sources.shape)
+    inputs, targets = items[:2], items[2:]
+    inputs[1, is_first] = END_ID
+    targets[0, is_last] = END_ID
+    targets[1, is_last] = START_ID
+    return Window(inputs, targets, batch_sizes)
 
 
 class TrainingBatches:
@@ -92,7 +80,7 @@ class TrainingBatches:
 
     Each stream reads its own part of the text. Each epoch starts at another position.
 
-    streams (Streams): The text.
+    corpus (Corpus): The text.
     batch_size (int): Number of streams. A short text has fewer streams.
     unroll_steps (int): Tokens per stream in a window; at most the length of the text.
     seed (int): Seed for the start position of each epoch.
@@ -105,7 +93,7 @@ class TrainingBatches:
 
     def __init__(
         self,
-        streams: Streams,
+        corpus: Corpus,
         *,
         batch_size: int,
         unroll_steps: int,
@@ -113,39 +101,39 @@ class TrainingBatches:
         directions: str = "same",
         multiple: int = 1,
     ):
-        self.streams = streams
-        self.unroll_steps = min(unroll_steps, len(streams))
+        self.corpus, self.size = corpus, len(corpus.tokens)
+        self.unroll_steps = min(unroll_steps, self.size)
         # If the text is short, use fewer streams, rounded down to a multiple.
-        fitting = max(1, min(batch_size, len(streams) // self.unroll_steps))
+        fitting = max(1, min(batch_size, self.size // self.unroll_steps))
         self.batch_size = fitting - fitting % multiple
         if batch_size % multiple or not self.batch_size:
             raise ValueError(
                 f"batch_size ({batch_size}, {fitting} fit the text) must be a multiple of "
                 f"{multiple}, the product of processes and accumulate_gradient. Change one of them."
             )
-        self.steps_per_epoch = max(1, len(streams) // self.batch_size // self.unroll_steps)
+        self.steps_per_epoch = max(1, self.size // self.batch_size // self.unroll_steps)
         self.seed = seed
-        self.ahead = len(streams) // 2 if directions == "different" else 0
+        self.ahead = self.size // 2 if directions == "different" else 0
 
     def at(self, step: int) -> Window:
         """Return the window of a training step. Steps count from 0, through all epochs."""
         epoch, within = divmod(step, self.steps_per_epoch)
-        size = len(self.streams)
+        size = self.size
         offset = int(np.random.default_rng([self.seed, epoch]).integers(size)) if epoch else 0
         rows = np.arange(self.batch_size) * (size // self.batch_size)
         steps = np.arange(self.unroll_steps) + within * self.unroll_steps
         positions = (offset + steps[:, None] + rows[None, :]).ravel() % size
-        window = self.streams.window(positions, [self.batch_size] * self.unroll_steps)
+        window = make_window(self.corpus, positions, [self.batch_size] * self.unroll_steps)
         if not self.ahead:
             return window
-        backward = self.streams.window((positions + self.ahead) % size, window.batch_sizes)
+        backward = make_window(self.corpus, (positions + self.ahead) % size, window.batch_sizes)
         inputs = np.stack([window.inputs[0], backward.inputs[1]])
         targets = np.stack([window.targets[0], backward.targets[1]])
         return Window(inputs, targets, window.batch_sizes)
 
 
 def evaluation_windows(
-    streams: Streams,
+    corpus: Corpus,
     *,
     n_streams: int,
     unroll_steps: int,
@@ -158,7 +146,7 @@ def evaluation_windows(
     The text is cut into streams of about the same length. Each stream begins at the start of a
     sentence.
 
-    streams (Streams): The text.
+    corpus (Corpus): The text.
     n_streams (int): Number of streams. A short text has fewer streams.
     unroll_steps (int): Tokens per stream in a window.
     max_items (int): If above 0, only about this number of tokens is read: an equal number from the
@@ -167,9 +155,10 @@ def evaluation_windows(
     n_parts (int): Number of shares.
     RETURNS (Tuple[int, Iterator[Window]]): The number of streams in this share, and their windows.
     """
-    wanted = np.arange(n_streams) * (len(streams) / n_streams)
-    firsts = np.unique(streams.starts[np.searchsorted(streams.starts, wanted, "right") - 1])
-    sizes = np.diff(firsts, append=len(streams))
+    n_items, starts = len(corpus.tokens), corpus.starts
+    wanted = np.arange(n_streams) * (n_items / n_streams)
+    firsts = np.unique(starts[np.searchsorted(starts, wanted, "right") - 1])
+    sizes = np.diff(firsts, append=n_items)
     if max_items:
         sizes = np.minimum(sizes, -(-max_items // len(firsts)))
     order = np.argsort(-sizes, kind="stable")[part::n_parts]
@@ -180,6 +169,6 @@ def evaluation_windows(
             steps = range(start, min(start + unroll_steps, int(sizes[0])))
             batch_sizes = [int((sizes > step).sum()) for step in steps]
             positions = [firsts[:size] + step for step, size in zip(steps, batch_sizes)]
-            yield streams.window(np.concatenate(positions), batch_sizes)
+            yield make_window(corpus, np.concatenate(positions), batch_sizes)
 
     return len(firsts), generate()

@@ -50,7 +50,7 @@ class Budget(NamedTuple):
 
     @property
     def work(self) -> float:
-        """Budget in core-minutes. A GPU counts as `GPU_IN_CORES` cores."""
+        """Budget in core-minutes. At most 8 cores count. A GPU is `GPU_IN_CORES` cores."""
         return (min(self.n_cores, MAX_CORES) + self.n_gpus * GPU_IN_CORES) * self.minutes
 
     def speed(self, sizes: "Sizes") -> float:

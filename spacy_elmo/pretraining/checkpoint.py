@@ -29,13 +29,14 @@ from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
 from ..weights.state_dict_file import without_advice
-from .config import InitSettings, PretrainingConfig, TrainingSettings, VocabularySettings
-from .stopping import LOWERED, find_not_finite
+from .config import PretrainingConfig
+from .stopping import LOWERED
 from .trainer import Trainer
 
 VERSION = 1
 PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # Other programs write names like checkpoint-500.pt.
-# Settings of [training] that a resumed run may change. They do not change a step.
+# Settings of [training] that a resumed run may change. With a decay, other limits change the
+# learning rate of later steps.
 FREE = (
     *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
     *("eval_tokens", "eval_streams", "checkpoint_minutes", "keep", "logger"),
@@ -49,7 +50,6 @@ def save_checkpoint(
     *,
     corpus: str,
     keep: int,
-    init: Optional[str] = None,
     models: Optional[dict[str, Any]] = None,
 ) -> Optional[Path]:
     """Write a checkpoint of the current step, and delete all but the newest `keep`.
@@ -60,7 +60,6 @@ def save_checkpoint(
     folder (Path): The folder of checkpoints.
     corpus (str): Checksum of the training text.
     keep (int): Number of checkpoints to keep.
-    init (Optional[str]): Checksum of the initial model.
     models (Optional[dict]): Result of the last evaluation ("report"), and names of models that
         could not be written ("unsaved").
     RETURNS (Optional[Path]): The file; None in all processes except the first.
@@ -79,7 +78,6 @@ def save_checkpoint(
         "words": trainer.model.vocabulary.words,
         "vocabularies": {name: list(v.strings) for name, v in vocabularies if v is not None},
         "corpus": corpus,
-        "init": init,
         "models": models,
         "provenance": inherited(trainer.model.bilm.provenance),
         "states": states,
@@ -154,10 +152,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"it has version {content['version']}, but this program reads only version {VERSION}"
         )
-    states = content["states"]
-    name = find_not_finite({key: states[key] for key in ("bilm", "softmax", "optimizers")})
-    if name is not None:  # Earlier versions wrote such checkpoints.
-        raise ValueError(f"its {name} is NaN or infinite")
     return dict(content)
 
 
@@ -170,29 +164,17 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     RAISES (ValueError): The text or a setting differs. Settings in `LOWERED` may be lower.
     """
     now = comparable(config)
-    # Old checkpoints lack newer settings.
-    defaults = {
-        "corpus": config.corpus.model_copy(update={"noise": 0.0}),
-        "bilm": BiLMConfig(),
-        "pretraining": InitSettings(),
-        "vocabulary": VocabularySettings(),
-        "training": TrainingSettings(),
-    }
-    known = comparable(config.model_copy(update=defaults))
-    then = {name: value for name, value in known.items() if name in now} | content["config"]
-    if config.lang == "xx":
-        # Earlier versions wrote "en" if the config had no language, so the language is not
-        # compared. The text is compared below.
-        then["lang"] = "xx"
+    # Old checkpoints lack newer settings. These are not compared, except the sizes.
+    sizes = BiLMConfig.from_dict(content["sizes"]).to_dict().items()
+    then = {f"model.{name}": value for name, value in sizes} | content["config"]
     may_be_lower = [f"training.{name}" for name in LOWERED]
-    # With `pretraining.init`, the sizes are those of the initial model.
-    is_other_start = then.get("pretraining.init") != now.get("pretraining.init")
     differing = [
-        f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
-        for name in sorted(set(then) | set(now))
-        if then.get(name) != now.get(name)
-        and not (is_other_start and name.startswith("model."))
-        and not (name in may_be_lower and name in then and now[name] < then[name])
+        f"{name} was {then[name]!r} and is {now[name]!r}"
+        for name in sorted(then.keys() & now.keys())
+        if then[name] != now[name]
+        # Earlier versions wrote "en" if the config had no language.
+        and not (name == "lang" and now[name] == "xx")
+        and not (name in may_be_lower and now[name] < then[name])
     ]
     if content["corpus"] != corpus:
         differing.append("the training text is different")

@@ -13,7 +13,6 @@ from ..frozen.config import BiLMConfig
 from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..text.corpus import Corpus
-from ..weights import read_weights
 from ..weights.formats import read_bundle
 from ..weights.vocabulary_files import VOCABULARY_FILE
 from .config import PretrainingConfig, TrainingSettings
@@ -56,18 +55,6 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
     if known is not None:
         _copy_known_words(known, softmax, vocabulary)
     return LanguageModel(bilm, softmax, vocabulary), settings.softmax_warmup
-
-
-def checksum_of(init: Optional[str]) -> Optional[str]:
-    """Return the checksum of an initial model.
-
-    init (Optional[str]): Path, URL or name of the model; None if the run starts without one.
-    RETURNS (Optional[str]): The checksum; None if there is no model, or it cannot be read.
-    """
-    try:
-        return None if init is None else read_weights(init).checksum()
-    except (ValueError, OSError):
-        return None
 
 
 def share_table(model: LanguageModel) -> None:

@@ -84,21 +84,16 @@ class Muon(torch.optim.Optimizer):
         """
         weight.mul_(1.0 - group["lr"] * group["weight_decay"])
         n_blocks = group["n_blocks"]
-        directions = self._with_momentum(weight).chunk(n_blocks)
+        assert weight.grad is not None
+        momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        momentum.lerp_(weight.grad, 1.0 - MOMENTUM)
+        directions = weight.grad.lerp(momentum, MOMENTUM).chunk(n_blocks)
         for block, direction in zip(weight.chunk(n_blocks), directions):
             rows, columns = block.shape
             rate = group["lr"] * math.sqrt(rows / columns)
             if rows > columns:
                 block, direction = block.t(), direction.t()
             yield block, direction, rate
-
-    def _with_momentum(self, weight: Tensor) -> Tensor:
-        state = self.state[weight]
-        if "momentum" not in state:
-            state["momentum"] = torch.zeros_like(weight)
-        assert weight.grad is not None
-        momentum = state["momentum"].lerp_(weight.grad, 1.0 - MOMENTUM)
-        return weight.grad.lerp(momentum, MOMENTUM)
 
 
 def orthogonalized(matrices: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:

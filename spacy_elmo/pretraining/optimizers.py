@@ -5,6 +5,7 @@ from typing import Any, Optional, cast
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 
 from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, SoftmaxRows
 from ..language_model.model import LanguageModel
@@ -41,20 +42,13 @@ class Optimizers:
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
         self.bilm_optimizer = _make(settings, rest, rows=False)
         known = {id(weight) for weight in self.bilm_weights}
-        weights = list(model.softmax.parameters())
-        own = [weight for weight in weights if id(weight) not in known]
-        self.is_shared = len(own) < len(weights)
+        own = [weight for weight in model.softmax.parameters() if id(weight) not in known]
         self.softmax_optimizer = _make(
             settings, own, rows=not isinstance(model.softmax, AdaptiveSoftmax)
         )
         self.by_name = {"bilm": self.bilm_optimizer, "softmax": self.softmax_optimizer}
         if matrices:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
-
-    def gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
-        """Return the gradients of the biLM, followed by the gradients of the softmax."""
-        of_bilm = [weight.grad for weight in self.bilm_weights if weight.grad is not None]
-        return [*of_bilm, *self.softmax_gradients(rows)]
 
     def softmax_gradients(self, rows: Optional[SoftmaxRows]) -> list[Tensor]:
         """Return the gradients of the softmax.
@@ -79,14 +73,10 @@ class Optimizers:
 
         RETURNS (Tensor): The norm before clipping, a scalar.
         """
-        if self.is_shared and rows is not None:
+        if self.settings.share_embedding_softmax and rows is not None:
             self._join(rows)
-        gradients = self.gradients(rows)
-        norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
-        norm = torch.linalg.vector_norm(norms)
-        factor = self.settings.grad_clip / (norm + 1e-6)
-        torch._foreach_mul_(gradients, factor.clamp(max=1.0))
-        return norm
+        own = self.softmax.parameters() if rows is None else (rows.weight, rows.bias)
+        return clip_grad_norm_([*self.bilm_weights, *own], self.settings.grad_clip)
 
     # Without this, PyTorch warns that it does not check sparse tensors.
     @torch.sparse.check_sparse_tensor_invariants(False)
@@ -99,7 +89,8 @@ class Optimizers:
         """
         if rows is not None:
             index = rows.words.unsqueeze(0)
-            for name in ("bias",) if self.is_shared else ("weight", "bias"):
+            is_shared = self.settings.share_embedding_softmax
+            for name in ("bias",) if is_shared else ("weight", "bias"):
                 weight, grad = getattr(self.softmax, name), getattr(rows, name).grad
                 weight.grad = torch.sparse_coo_tensor(index, grad, weight.shape, is_coalesced=True)
         muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate

@@ -26,8 +26,6 @@ from .loggers import make_logger, step_info
 from .trainer import Trainer
 
 METRICS = "metrics.jsonl"
-# If the run waits for a processor in less than this share of its time, there is no message.
-SHARE_TAKEN = 0.1
 
 
 class Reporter:
@@ -38,7 +36,6 @@ class Reporter:
     trainer (Trainer): The run.
     output (Path): Folder of the run.
     corpus (str): Checksum of the training text.
-    init (Optional[str]): Checksum of the initial model.
     checkpoint (Optional[dict]): Content of the checkpoint from which the run resumes. Default: a
         new run.
     """
@@ -49,11 +46,10 @@ class Reporter:
         output: Path,
         *,
         corpus: str,
-        init: Optional[str],
         checkpoint: Optional[dict[str, Any]],
     ):
         self.trainer = trainer
-        self.output, self.corpus, self.init = output, corpus, init
+        self.output, self.corpus = output, corpus
         is_resumed = checkpoint is not None
         # Earlier versions did not write "models".
         models = (checkpoint or {}).get("models") or {}
@@ -146,8 +142,8 @@ class Reporter:
             self._save_checkpoint()
         if self.trainer.stopped:
             self.msg.warn(
-                f"Stopped at step {progress.step:,}. The run can be resumed from "
-                f"{self.output / 'checkpoints'}"
+                f"Stopped at step {progress.step:,}. To resume from {self.output / 'checkpoints'}, "
+                f"run it again with `resume`"
             )
             return
         self._say_end()
@@ -171,12 +167,6 @@ class Reporter:
             f"{epochs:.2g} times the text, {progress.step:,} steps and "
             f"{progress.elapsed / 60:.1f} minutes; {progress.tokens_per_second:,.0f} tokens/s"
         )
-        taken = progress.waited / progress.elapsed if progress.elapsed else 0.0
-        if taken >= SHARE_TAKEN:
-            self.msg.warn(
-                f"The run waited for a processor in {taken:.0%} of these minutes: other programs "
-                f"used it, or the run has more threads than processors. Raise max_minutes"
-            )
         if trainer.is_softmax_alone:
             self.msg.warn(
                 f"The language model of {trainer.config.pretraining.init} is unchanged: the first "
@@ -197,9 +187,7 @@ class Reporter:
         self.saved = trainer.progress.elapsed
         folder, keep = self.output / "checkpoints", trainer.settings.keep
         models = {"report": self.last_report, "unsaved": sorted(self.unsaved)}
-        save_checkpoint(
-            trainer, folder, corpus=self.corpus, init=self.init, keep=keep, models=models
-        )
+        save_checkpoint(trainer, folder, corpus=self.corpus, keep=keep, models=models)
 
     def _save_model(self, name: str) -> None:
         config, texts = self.trainer.config, self.trainer.config.corpus

@@ -14,17 +14,15 @@ import torch
 
 from ..files import lock, user_path
 from ..files.remote import is_url
-from ..files.terminal import msg
 from ..files.unfinished import delete
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text, read_corpus
 from ..text.prepare import is_foreign_corpus, is_prepared, manifest_of, open_corpus, prepare
-from ..text.reading import Inputs, blank_pipeline, find_files, read_sentences
+from ..text.reading import blank_pipeline, find_files, read_sentences
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
-from .config import PretrainingConfig, VocabularySettings
-from .initial_model import checksum_of
+from .config import Inputs, PretrainingConfig
 from .reporting import METRICS, Reporter, is_metrics
 from .trainer import Trainer
 
@@ -80,18 +78,10 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
     train, dev = _texts(config, output, processes)
     checksum = train.checksum()
     content = read_checkpoint(output / "checkpoints") if resume else None
-    init = checksum_of(config.pretraining.init)
     model = None
     if content is not None:
         check_same_run(content, config, checksum)
         model = restored_model(content)
-        recorded = content.get("init")  # None in early checkpoints.
-        if None not in (init, recorded) and init != recorded:
-            msg.warn(
-                f"{config.pretraining.init} has changed since this run started from it. The run "
-                f"continues from the earlier one; overwrite the run to start from the new one"
-            )
-        init = recorded or init
     keep_freed_memory()
     trainer = Trainer(config, train, dev, model=model, processes=processes)
     if content is not None:
@@ -101,7 +91,7 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
             f"the processes do not see the same text or checkpoints. Put {output} on storage "
             f"that all machines share."
         )
-    with Reporter(trainer, output, corpus=checksum, init=init, checkpoint=content) as reporter:
+    with Reporter(trainer, output, corpus=checksum, checkpoint=content) as reporter:
         trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
         reporter.end()
     return not trainer.stopped
@@ -110,7 +100,7 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
     # Check the texts before anything is deleted.
     for inputs in (config.corpus.train, config.corpus.dev):
-        prepared = _prepared(inputs)
+        prepared = find_prepared(inputs)
         if prepared is None:
             find_files(inputs)
         else:
@@ -156,7 +146,7 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
     held-out text is not a prepared corpus, each process reads it into memory.
     """
     settings = config.corpus
-    folder = _prepared(settings.train)
+    folder = find_prepared(settings.train)
     if folder is None:
         folder = output / "corpus"
         if processes.is_first:
@@ -171,9 +161,7 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
                 on_error=settings.on_error,
                 ignore=output,
             )
-    elif processes.is_first:
-        _compare_vocabulary(config, folder)
-    dev = _prepared(settings.dev)
+    dev = find_prepared(settings.dev)
     for prepared in (folder, dev) if processes.is_first else ():
         if prepared is not None:
             open_corpus(prepared, verify=True)
@@ -184,28 +172,21 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
     return train, load_text(settings.dev, format=settings.format, lang=config.lang)
 
 
-def _prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
-    """Return the folder or URL of `inputs` if it is a prepared corpus; None for text files."""
-    if not isinstance(inputs, (str, Path)):
-        return None
-    if is_url(inputs):
-        return str(inputs)
-    return user_path(inputs) if is_prepared(inputs) else None
+def find_prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
+    """Return the folder or URL of `inputs` if it is a prepared corpus; None for text files.
 
-
-def _compare_vocabulary(config: PretrainingConfig, folder: Union[str, Path]) -> None:
-    """Warn if a corpus was prepared with other vocabulary settings than the config.
-
-    A corpus that was prepared with the default settings causes no warning.
+    RAISES (ValueError): `inputs` has a prepared corpus and something else.
     """
-    prepared = manifest_of(folder)["settings"]
-    defaults = VocabularySettings().model_dump()
-    for name, wanted in config.vocabulary.model_dump().items():
-        if prepared.get(name, wanted) not in (wanted, defaults[name]):
-            msg.warn(
-                f"{folder} was prepared with {name} {prepared[name]}, but the config has "
-                f"[vocabulary] {name} = {wanted}. The softmax uses the config's value"
-            )
+    given = [inputs] if isinstance(inputs, str) else inputs
+    if len(given) == 1 and is_url(given[0]):
+        return given[0]
+    prepared = next(filter(is_prepared, given), None)
+    if prepared is not None and len(given) > 1:
+        raise ValueError(
+            f"{prepared} is a prepared corpus, and there is other text. Give one prepared corpus, "
+            f"or only text files."
+        )
+    return None if prepared is None else user_path(prepared)
 
 
 def keep_freed_memory() -> bool:
@@ -254,12 +235,12 @@ def measure_speed(config: PretrainingConfig) -> float:
 
 
 def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
-    given = config.corpus.train
-    inputs = [given] if isinstance(given, str) else given
-    if is_prepared(inputs[0]):
-        return open_corpus(inputs[0])
+    inputs = config.corpus.train
+    prepared = find_prepared(inputs)
+    if prepared is not None:
+        return open_corpus(prepared)
     sentences = read_sentences(find_files(inputs), format=config.corpus.format, lang=config.lang)
-    return read_corpus(_first(sentences, n_tokens), ", ".join(inputs))
+    return read_corpus(_first(sentences, n_tokens), "the training text")
 
 
 def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:

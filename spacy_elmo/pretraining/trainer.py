@@ -27,9 +27,8 @@ from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..language_model.model import BiLMEncoder, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
-from ..language_model.windows import Streams, TrainingBatches, Window
+from ..language_model.windows import TrainingBatches, Window
 from ..text.corpus import Corpus
-from .clock import Clock
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
 from .noise import misspell_inputs
@@ -48,7 +47,6 @@ class RunProgress:
     tokens (int): Number of tokens and marks that all processes read, counted in one direction.
     seconds (float): Seconds in training steps.
     elapsed (float): Seconds since the run began, without the evaluation of the initial model.
-    waited (float): Part of `elapsed` in which the run waited for a processor.
     sampled_loss (float): Mean training loss between the last two evaluations, in nats.
     best (Optional[float]): Lowest held-out perplexity so far.
     before (Optional[float]): Held-out perplexity of the initial model; None if the model is new.
@@ -62,7 +60,6 @@ class RunProgress:
     tokens: int = 0
     seconds: float = 0.0
     elapsed: float = 0.0
-    waited: float = 0.0
     sampled_loss: float = math.nan
     best: Optional[float] = None
     before: Optional[float] = None
@@ -109,7 +106,7 @@ class Trainer:
         self.model = model.to(self.processes.device)
         self.product_dtype = product_dtype(self.settings.precision, self.processes.device)
         self.batches = TrainingBatches(
-            Streams(train),
+            train,
             batch_size=self.settings.batch_size,
             unroll_steps=self.settings.unroll_steps,
             seed=config.seed,
@@ -173,17 +170,18 @@ class Trainer:
         on_evaluation (Callable): Called after every evaluation, with the perplexity and whether it
             is the best so far.
         """
-        clock = Clock(self.progress.elapsed, self.progress.waited)
+        began = time.monotonic() - self.progress.elapsed
         with stop_signals() as signals:
             while not self.is_over:
                 if self._is_before_due:
-                    with clock.paused():  # This evaluation does not count for max_minutes.
-                        self.progress.before = self._perplexity().mean
-                began = time.perf_counter()
+                    paused = time.monotonic()
+                    self.progress.before = self._perplexity().mean
+                    began += time.monotonic() - paused  # It does not count for max_minutes.
+                started = time.perf_counter()
                 self.step()
-                self.progress.seconds += time.perf_counter() - began
-                elapsed, self.progress.waited = clock.read()
-                shared = [elapsed if self.processes.is_first else 0.0, float(len(signals))]
+                self.progress.seconds += time.perf_counter() - started
+                elapsed = time.monotonic() - began if self.processes.is_first else 0.0
+                shared = [elapsed, float(len(signals))]
                 self.progress.elapsed, stop = self.processes.sum(shared)
                 if self.progress.step % self.settings.eval_frequency == 0 or self.is_over:
                     on_evaluation(self, *self.evaluate())
@@ -315,7 +313,9 @@ class Trainer:
         self.optimizers.load_state_dict(states["optimizers"])
         parts = (states[name][:, :, self._rows] for name in ("hidden", "cell"))
         self.state = BiLMState(*(part.to(self.processes.device) for part in parts))
-        self.progress = RunProgress(**states["progress"])
+        # Early versions wrote the time in which a run waited for a processor.
+        known = {name: value for name, value in states["progress"].items() if name != "waited"}
+        self.progress = RunProgress(**known)
         # Early versions did not write the sum of the norms.
         unknown = torch.tensor(math.nan if self.progress.losses else 0.0)
         self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
@@ -384,6 +384,7 @@ class Trainer:
         return is_wanted and self.progress.step == self.softmax_warmup
 
     def _perplexity(self) -> Perplexity:
+        self.model.eval()
         return perplexity(
             self.model,
             self.dev_corpus,

@@ -8,6 +8,7 @@ from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining import run as module
 from spacy_elmo.pretraining.config import check_config, read_config
 from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.text.prepare import prepare
 
 from helpers.commands import run_elmo
 from helpers.models import pretraining_config
@@ -94,6 +95,22 @@ def test_what_cannot_be(folder, arguments, message):
     (folder / "${x.txt").write_text("a b\n")
     assert message in " ".join(run("a.cfg", *arguments, status=1).output.split())
     assert not (folder / "a.cfg").exists()
+
+
+@pytest.mark.parametrize("other", ["a", "more.txt"])
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_prepared_corpus_beside_other_text(folder, name, other):
+    """Neither command takes both."""
+    for corpus in ("a", "b"):
+        prepare(folder / "train.txt", folder / corpus, min_count=1, n_process=1)
+    run("a.cfg")
+    option = {"train": "--corpus", "dev": "--dev"}[name]
+    shown = run("b.cfg", option, other, option, "b", status=1).output
+    shown += run_elmo(
+        "pretrain", "a.cfg", "-o", "out", f"--paths.{name}", f'["{other}", "b"]', status=1
+    ).output
+    assert " ".join(shown.split()).count("is a prepared corpus, and there is other text") == 2
+    assert not (folder / "b.cfg").exists()
 
 
 def test_speed_is_that_of_this_machine(folder, measured):

@@ -114,7 +114,6 @@ def test_inputs(model_folder, folder):
     shown = run(model_folder, "one.txt").stdout
     assert "one.txt" in shown
     assert "all" not in shown  # one file has no row of its own and one for all
-    assert "perplexity" not in shown.lower()  # the columns say it: forward, backward, mean
     assert one["total"] == one["files"]["one.txt"]
     # A file without a sentence is named and left out.
     result = run(model_folder, "empty.txt", "one.txt", "--json")

@@ -88,7 +88,6 @@ def test_sentences_and_pipeline(run, make_nlp):
     [
         ([], "nothing to show"),
         (["text.txt"], "CORPUS and --word need each other"),
-        (["--word", "bank"], "CORPUS and --word need each other"),
         (["--sentence", "a"], "expected two sentences, got 1"),
         (["--sentence", "a", "--sentence", " "], "no token"),
     ],

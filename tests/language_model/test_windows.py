@@ -1,7 +1,10 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from spacy_elmo.language_model.windows import Streams, TrainingBatches, Window, evaluation_windows
+from spacy_elmo.language_model import windows as module
+from spacy_elmo.language_model.windows import TrainingBatches, Window, evaluation_windows
 from spacy_elmo.text.corpus import read_corpus
 
 S, E = "<S>", "</S>"
@@ -23,41 +26,39 @@ def random_sentences(n, seed=0):
 def test_streams(sentences):
     """Sentence by sentence in both directions; positions in any order, more than once."""
     corpus = read_corpus(sentences)
-    streams, items = Streams(corpus), []
+    items = []
     for sentence in sentences:
         forward, backward = [S, *sentence, E], [E, *sentence[::-1], S]
         items += zip(forward, backward, forward[1:], backward[1:])
-    assert len(streams) == len(items)
+    assert len(corpus.tokens) == len(items)
     random = np.random.default_rng(0).integers(len(items), size=100)
     positions = np.append(np.arange(len(items)), random)
-    window = streams.window(positions, [len(positions)])
+    window = module.make_window(corpus, positions, [len(positions)])
     assert {window.inputs.dtype, window.targets.dtype} == {np.dtype("int32")}
     found = zip(*window.inputs.tolist(), *window.targets.tolist())
     assert [tuple(corpus.types[i] for i in ids) for ids in found] == [items[i] for i in positions]
     assert window.batch_sizes == [len(positions)]
 
 
-class Positions:
-    """In place of `Streams`: windows whose inputs are the positions, and the targets the next."""
+@pytest.fixture
+def positions(monkeypatch):
+    """Makes a corpus whose windows have positions as inputs, and the next ones as targets."""
 
-    def __init__(self, starts, length):
-        self.starts, self.length = np.array(starts), length
-
-    def __len__(self):
-        return self.length
-
-    def window(self, positions, batch_sizes):
+    def make_window(corpus, positions, batch_sizes):
         inputs = np.stack([positions, positions])
         return Window(inputs, inputs + 1, batch_sizes)
+
+    monkeypatch.setattr(module, "make_window", make_window)
+    return lambda starts, n: SimpleNamespace(tokens=range(n), starts=np.array(starts))
 
 
 @pytest.mark.parametrize("directions", ["same", "different"])
 @pytest.mark.parametrize("length", [3, 187])
 @pytest.mark.parametrize(("batch_size", "unroll_steps"), [(1, 5), (4, 7), (3, 1), (500, 3)])
-def test_rows_read_on_and_on(batch_size, unroll_steps, length, directions):
+def test_rows_read_on_and_on(positions, batch_size, unroll_steps, length, directions):
     settings = {"batch_size": batch_size, "unroll_steps": unroll_steps, "directions": directions}
     batches, same, other = (
-        TrainingBatches(Positions([0], length), **settings, seed=seed) for seed in (3, 3, 4)
+        TrainingBatches(positions([0], length), **settings, seed=seed) for seed in (3, 3, 4)
     )
     n_rows, n_steps = batches.batch_size, batches.unroll_steps
     assert n_steps == min(unroll_steps, length)
@@ -84,9 +85,9 @@ def test_rows_read_on_and_on(batch_size, unroll_steps, length, directions):
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 6])
-def test_parts_of_a_window_are_the_whole(n_parts):
+def test_parts_of_a_window_are_the_whole(positions, n_parts):
     settings = {"batch_size": 6, "unroll_steps": 4, "seed": 0, "directions": "different"}
-    window = TrainingBatches(Positions([0], 200), **settings, multiple=n_parts).at(0)
+    window = TrainingBatches(positions([0], 200), **settings, multiple=n_parts).at(0)
     parts = [window.part(part, n_parts) for part in range(n_parts)]
     for part in parts:
         assert part.batch_sizes == [6 // n_parts] * 4
@@ -96,12 +97,12 @@ def test_parts_of_a_window_are_the_whole(n_parts):
         np.testing.assert_array_equal(np.concatenate(rows, axis=2), whole)
 
 
-def test_batches_that_are_shared_out():
+def test_batches_that_are_shared_out(positions):
     """A short text has as many streams as can be shared out."""
 
     def size(batch_size, unroll_steps, multiple):
         settings = {"batch_size": batch_size, "unroll_steps": unroll_steps, "multiple": multiple}
-        return TrainingBatches(Positions([0], 40), **settings, seed=0).batch_size
+        return TrainingBatches(positions([0], 40), **settings, seed=0).batch_size
 
     assert [size(24, 3, n) for n in (1, 2, 3, 4, 6, 8, 12)] == [13, 12, 12, 12, 12, 8, 12]
     for batch_size, fitting, multiple in [(6, 6, 4), (64, 20, 21), (5, 5, 2)]:
@@ -110,11 +111,11 @@ def test_batches_that_are_shared_out():
             size(batch_size, 2, multiple)
 
 
-def rows_read(streams, n_parts=1, **settings):
+def rows_read(corpus, n_parts=1, **settings):
     """The positions that each stream reads, of all parts, in the order of the text."""
     rows = []
     for part in range(n_parts):
-        n_rows, windows = evaluation_windows(streams, **settings, part=part, n_parts=n_parts)
+        n_rows, windows = evaluation_windows(corpus, **settings, part=part, n_parts=n_parts)
         of_part = [[] for _ in range(n_rows)]
         for window in windows:
             assert len(window.batch_sizes) <= settings["unroll_steps"]
@@ -130,19 +131,19 @@ def rows_read(streams, n_parts=1, **settings):
 
 @pytest.mark.parametrize("n_streams", [1, 3, 8, 100])
 @pytest.mark.parametrize("unroll_steps", [1, 4, 1000])
-def test_evaluation_reads_every_item_once(n_streams, unroll_steps):
+def test_evaluation_reads_every_item_once(positions, n_streams, unroll_steps):
     """All parts together as well, of which some have nothing to read."""
     lengths = [*np.random.default_rng(2).integers(2, 9, size=17), 41]
     starts = [0, *np.cumsum(lengths)[:-1].tolist()]
-    streams = Positions(starts, sum(lengths))
+    corpus = positions(starts, sum(lengths))
     settings = {"n_streams": n_streams, "unroll_steps": unroll_steps}
-    rows = rows_read(streams, **settings)
+    rows = rows_read(corpus, **settings)
     assert 1 <= len(rows) <= min(n_streams, len(starts))
     assert {row[0] for row in rows} <= set(starts)
-    assert [position for row in rows for position in row] == list(range(len(streams)))
+    assert [position for row in rows for position in row] == [*corpus.tokens]
     for n_parts in (2, 3, 20):
-        assert rows_read(streams, n_parts, **settings) == rows
+        assert rows_read(corpus, n_parts, **settings) == rows
     for max_items in (1, 20, 37, 10**6):  # some items from the start of every stream
         first = [row[: -(-max_items // len(rows))] for row in rows]
         for n_parts in (1, 3):
-            assert rows_read(streams, n_parts, **settings, max_items=max_items) == first
+            assert rows_read(corpus, n_parts, **settings, max_items=max_items) == first

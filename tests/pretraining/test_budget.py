@@ -11,8 +11,6 @@ MUCH = 2_000_000_000  # tokens: the text is no limit
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("2 cores, 60 minutes", Budget(n_cores=2, minutes=60)),
-        ("1 GPU, 1 day", Budget(n_gpus=1, minutes=1440)),
         ("The  Paper", Budget()),
         ("1 Core 90min", Budget(n_cores=1, minutes=90)),
         (" 16 CPUs; 2.5 h ", Budget(n_cores=16, minutes=150)),

@@ -67,23 +67,13 @@ TORN = {
     "a list": lambda data: saved([1, 2]),
     "another dict": lambda data: saved({"a": 1}),
     "another version": lambda data: saved({**loaded(data), "version": 2}),
-    "NaN": lambda data: spoiled(loaded(data)),  # as earlier versions wrote it
     "code": lambda data: saved({**loaded(data), "words": Code()}),
     "code alone": lambda data: pickle.dumps(Code()),
-}
-REASONS = {
-    "another version": "it has version 2, but this program reads only version 1",
-    "NaN": "its bilm.stacks.0.0.bias is NaN or infinite",
 }
 
 
 def loaded(data):
     return torch.load(io.BytesIO(data), weights_only=True)
-
-
-def spoiled(content):
-    content["states"]["bilm"]["stacks.0.0.bias"][0] = np.nan
-    return saved(content)
 
 
 def saved(content):
@@ -108,7 +98,7 @@ def test_torn_file_is_skipped_for_the_one_before(tmp_path, monkeypatch, capsys, 
     shown = "".join(capsys.readouterr().out.split())
     assert shown.count("cannotbeused") == shown.count(newest.name) == 1
     assert f"resumingfromthecheckpointbefore,{oldest.name}" in shown
-    assert REASONS.get(how, "").replace(" ", "") in shown
+    assert ("ithasversion2,butthisprogramreadsonlyversion1" in shown) == (how == "another version")
     oldest.write_bytes(b"x")
     message = rf"^no checkpoint in .* can be read: .*{newest.name}.*{oldest.name}.*`overwrite=True`"
     with pytest.raises(ValueError, match=message):  # no line break: a dot is none
@@ -212,15 +202,18 @@ def test_another_initial_model_has_its_own_sizes(content):
     assert "model." not in str(error.value)
 
 
-def test_a_setting_that_the_run_did_not_know_was_at_its_default(content):
-    names = "training.muon_learn_rate model.use_skip_connections pretraining.vocabulary"
-    unknown = [*names.split(), "vocabulary.max_size"]
+def test_checkpoint_of_an_early_version(content):
+    """Settings that it does not know are not compared, but sizes are."""
+    unknown = {"training.muon_learn_rate", "model.use_skip_connections", "vocabulary.max_size"}
     known = {name: value for name, value in content["config"].items() if name not in unknown}
-    assert len(known) == len(content["config"]) - 4
+    assert len(known) == len(content["config"]) - 3
     early = {**content, "config": known}
-    check(early, {})
-    with pytest.raises(ValueError, match=r"training.muon_learn_rate was 0.02 and is 0.05"):
-        check(early, {"training.muon_learn_rate": 0.05})
+    check(early, {"training.muon_learn_rate": 0.05})
+    with pytest.raises(ValueError, match=r"model.use_skip_connections was True and is False\. Res"):
+        check(early, {"model.use_skip_connections": False, "vocabulary.max_size": 7})
+    trainer, states = make(**RANDOM), content["states"]
+    trainer.load_state_dict({**states, "progress": {**states["progress"], "waited": 0.5}})
+    assert trainer.progress.step == 1
 
 
 def test_what_may_differ(content):

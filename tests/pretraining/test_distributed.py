@@ -47,10 +47,12 @@ def observe_one(folder, processes, variant):
     texts = (load_text(folder / name) for name in ("train.txt", "dev.txt"))
     trainer = Trainer(config, *texts, processes=processes)
     patch = pytest.MonkeyPatch()  # of this trainer alone
-    of_rows = trainer.optimizers.gradients
-    gradients = note_calls(
-        patch, trainer.optimizers, "clip", lambda rows: [g.clone() for g in of_rows(rows)]
-    )
+
+    def gradients_of(rows):
+        of_bilm = [weight.grad for weight in trainer.model.bilm.parameters()]
+        return [g.clone() for g in (*of_bilm, *trainer.optimizers.softmax_gradients(rows))]
+
+    gradients = note_calls(patch, trainer.optimizers, "clip", gradients_of)
     read = note_calls(patch, trainer, "_loss", lambda w, *_: torch.from_numpy(w.inputs))
     losses = [trainer.step() for _ in range(3)]
     figures = [trainer.evaluate()[0].to_dict()]

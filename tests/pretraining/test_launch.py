@@ -69,7 +69,6 @@ def test_none_of_the_gpus(folder, see, monkeypatch):
         (2, "0,2,5", "there is no GPU 2, 5; PyTorch sees 2, counted from 0"),
         (2, "0,00", "different ids, such as 0,1,2,3; got '0,00'"),
         (2, "all", "got 'all'"),
-        (2, "", "got ''"),
     ],
 )
 def test_gpus_that_are_not_there(folder, see, n, gpus, message):

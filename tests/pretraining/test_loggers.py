@@ -1,5 +1,4 @@
 import io
-import json
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -109,24 +108,12 @@ def test_console(version, more):
     assert len(log({**block, **more}, REPORT, BETTER).splitlines()) == 4
 
 
-def test_console_writes_a_file(tmp_path):
-    path = tmp_path / "deep" / "log.jsonl"
-    log({"@loggers": CONSOLE, "output_file": str(path)}, REPORT)
-    row = json.loads(path.read_text("utf8"))
-    assert (row["step"], row["score"], row["losses"]) == (400, -212.5, {"elmo": 4.5})
-
-
-def test_none():
-    assert log(None, REPORT) == ""
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"@loggers": "spacy.NoLogger.v1"}, r"spacy\.NoLogger\.v1"),
         ({"@loggers": CONSOLE, "bar": 1}, "bar"),
         ({"@loggers": CONSOLE, "progress_bar": "x"}, "x"),
-        ({"progress_bar": True}, "@loggers"),
         ({}, "@loggers"),
     ],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.language_model.windows import Streams, TrainingBatches
+from spacy_elmo.language_model.windows import TrainingBatches
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.noise import misspell, misspell_inputs
 from spacy_elmo.pretraining.run import pretrain
@@ -25,7 +25,7 @@ def is_one_edit(word, other):
 
 
 def window_of(step):
-    return TrainingBatches(Streams(CORPUS), batch_size=4, unroll_steps=50, seed=0).at(step)
+    return TrainingBatches(CORPUS, batch_size=4, unroll_steps=50, seed=0).at(step)
 
 
 def test_misspelled_by_one_edit():

@@ -118,17 +118,6 @@ def test_damaged_prepared_text_is_refused(finished, what):
     assert steps_of(out) == [2]
 
 
-@pytest.mark.parametrize(("min_count", "is_warned"), [(3, True), (2, False), (1, False)])
-def test_vocabulary_of_prepared_text(folder, capsys, min_count, is_warned):
-    """The config has 1. A setting that `corpus` was given is missed, its default is not."""
-    config = run_config(folder, max_steps=1)
-    prepare(config["corpus"]["train"], folder / "prepared", min_count=min_count, n_process=1)
-    config["corpus"]["train"] = str(folder / "prepared")
-    assert pretrain(check_config(config), folder / "out")
-    said = " ".join(capsys.readouterr().out.split())
-    assert ("was prepared with min_count 3" in said) == is_warned
-
-
 def test_checkpoints_when_they_are_due(folder, monkeypatch):
     saved = note_calls(
         monkeypatch, reporting, "save_checkpoint", lambda trainer, *_, **__: trainer.progress.step

@@ -166,7 +166,6 @@ def test_tables_without_a_row():
         ("<!-- results:ner -->", "is not closed"),
         ("<!-- /results:ner --><!-- results:ner -->", "does not close it"),
         ("<!-- results:ner --><!-- /results:mix -->", "does not close it"),
-        ("<!-- results:ner --><!-- results:ner -->", "does not close it"),
     ],
 )
 def test_marks_that_are_wrong(page, message):

@@ -179,14 +179,8 @@ def test_what_has_been_done_is_not_repeated(try_it, no_training, corpus, tmp_pat
         path.unlink()
     assert try_it("ner", "wnut17", "input") == first
     assert (tmp_path / "runs" / "ner.jsonl").is_file()
-    for change in (
-        "input --force",
-        "input --max-steps 2",
-        "input --max-minutes 9",
-        "input --seed 1",
-        "input --share 0.5",
-        "output",
-    ):
+    changes = ("--force", "--max-steps 2", "--max-minutes 9", "--seed 1", "--share 0.5")
+    for change in ("output", *(f"input {change}" for change in changes)):
         variant, *options = change.split()
         with pytest.raises(AssertionError, match="is trained"):
             try_it("ner", "wnut17", variant, *SHORT, *options)
