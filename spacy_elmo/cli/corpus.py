@@ -16,8 +16,8 @@ def corpus_cli(
     lang: Optional[str] = typer.Option(
         None, help="Language of spaCy's tokenizer; required for running text"
     ),
-    min_count: int = typer.Option(2, help="Words that occur less often are not in the vocabulary"),
-    max_size: int = typer.Option(30_000, help="Maximum number of words in the vocabulary"),
+    min_count: int = typer.Option(2, help="Words that occur less often are not in vocab.txt"),
+    max_size: int = typer.Option(30_000, help="Maximum number of words in vocab.txt"),
     n_process: int = typer.Option(
         -1, "--workers", "--n-process", "-n", help="Processes on this machine; -1: one per core"
     ),
@@ -36,7 +36,7 @@ def corpus_cli(
     The output contains word ids, which training reads from disk. If the command is interrupted,
     run it again: it resumes.
 
-    Example: python -m spacy elmo corpus text/ more.txt.gz corpus --max-size 100000
+    Example: python -m spacy elmo corpus text/ more.txt.gz corpus --workers 4
     """
     options: dict[str, Any] = dict(locals())
     from ..files.remote import is_url
