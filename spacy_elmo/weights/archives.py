@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Union
 
 import srsly
 
-from ..files import OpenedFile
+from ..files import OpenedFile, check_regular
 from ..files.errors import named_errors
 from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
@@ -140,14 +140,9 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
-    if path.exists() and not path.is_file():  # A named pipe or a device may be endless.
-        raise ValueError(f"{path}: cannot be read: not a regular file")
-    try:
+    with named_errors(f"{path}: cannot be read", OSError):
+        check_regular(path)
         return path.open("rb")
-    except FileNotFoundError:
-        raise ValueError(f"{path}: cannot be read: the file is missing. Copy it there") from None
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _read_packed(file: zipfile.Path, max_bytes: float = math.inf) -> bytes:
