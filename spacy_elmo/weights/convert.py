@@ -86,29 +86,21 @@ def convert(
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
     """Return the format with this name. Without a name, the target's suffix decides.
 
-    A target without a suffix is a pipeline.
+    A target without a suffix is a pipeline, the first of `FORMATS`.
 
     RAISES (ValueError): The name or the suffix is unknown, or they belong to different formats.
     """
-    by_name = {format.name: format for format in FORMATS}
-    folders = [format for format in FORMATS if not format.suffixes]
-    named = next((format for format in FORMATS if target.suffix in format.suffixes), None)
-    if name is not None and name not in by_name:
-        raise ValueError(f"the format must be one of {', '.join(by_name)}, got '{name}'")
-    if name is None and named is None and target.suffix[1:2].isalpha():
-        known = " and ".join(format.suffixes[0] for format in FORMATS if format.suffixes)
-        ways = " or ".join(f"`format={format.name}`" for format in folders)
-        raise ValueError(
-            f"{target}: no file format has the suffix '{target.suffix}'. Known are {known}. "
-            f"For a folder, set {ways}"
-        )
-    chosen = (by_name[name] if name is not None else named) or folders[0]
-    if chosen.suffixes and chosen is not named:
-        raise ValueError(
-            f"{target}: the name of a file of format '{chosen.name}' must "
-            f"end in {' or '.join(chosen.suffixes)}"
-        )
-    return chosen
+    may_be_folder = name is not None or not target.suffix[1:2].isalpha()
+    for format in FORMATS:
+        fits = target.suffix in format.suffixes if format.suffixes else may_be_folder
+        if fits and name in (None, format.name):
+            return format
+    files = [f"{suffix} ({format.name})" for format in FORMATS for suffix in format.suffixes]
+    raise ValueError(
+        f"{target} cannot be a file of {'any format' if name is None else f'format {name!r}'}. The "
+        f"suffix must be {' or '.join(files)}. For a folder, set `format=pipeline` or "
+        f"`format=manylangs`"
+    )
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
