@@ -40,7 +40,7 @@ def convert(
     keep_softmax (bool): Whether to keep softmax and vocabulary. If False, they are not written, and
         do not count as a loss.
     lang (Optional[str]): Language code of the model. Default: the language in the source.
-    provenance (Optional[dict]): Changes to the provenance, as a JSON merge patch (RFC 7386).
+    provenance (Optional[dict]): Entries to add to the provenance. None deletes an entry.
     vectors (Optional[WordVectors]): If the source is the state dict of a CoVe encoder, the word
         vectors that the encoder reads.
     allow_loss (bool): Whether to write the model even if the format cannot store a part of it.
@@ -67,8 +67,10 @@ def convert(
     if not keep_softmax:
         bundle.prediction = None
     chosen.check(bundle)
-    known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
-    bundle.bilm.provenance = checked_provenance(_patched(known, provenance or {}), target)
+    patch = provenance or {}
+    known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {}), **patch}
+    kept = {key: value for key, value in known.items() if value is not None or key not in patch}
+    bundle.bilm.provenance = checked_provenance(kept, target)
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(
@@ -126,16 +128,3 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
             )
         if path.exists() and not force:
             raise ValueError(f"{path} exists already. Give another name, or `force=True`")
-
-
-def _patched(value: Any, patch: Any) -> Any:
-    """Return `value` after a JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(value) if isinstance(value, dict) else {}
-    for key, change in patch.items():
-        if change is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _patched(merged.get(key), change)
-    return merged

@@ -296,10 +296,8 @@ PREDICTING = [
 LARGE = f"a\t{'9' * 5000}"
 LINE_22 = "line 22 is not 'token<TAB>id'"
 MANYLANGS = [
-    *(
-        (without(name), name, "missing")
-        for name in ("char.dic", "word.dic", "config.json", "token_embedder.pkl")
-    ),
+    *((without(name), name, "No such file") for name in ("char.dic", "word.dic")),
+    *((without(name), name, "missing") for name in ("config.json", "token_embedder.pkl")),
     (characters(lambda lines: lines[:-1]), "21 entries, but 'char_emb_layer.embedding.weight'"),
     (characters(lambda lines: [*lines, "new\t22"]), "23 entries, but 'char_emb_layer.embedding"),
     (last_character("new\t22"), "line 22 has the id 22, but"),
