@@ -48,7 +48,9 @@ def opened_path(path: Path) -> Iterator[File]:
 
 @contextmanager
 def opened(file: Readable) -> Iterator[BinaryIO]:
-    """Context manager: open a file for reading. A file in an archive is unpacked into memory.
+    """Context manager: open a file for reading.
+
+    An `OpenedFile` is read into memory, and a file in an archive is unpacked into memory.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     YIELDS (BinaryIO): The open, seekable file.
@@ -57,7 +59,7 @@ def opened(file: Readable) -> Iterator[BinaryIO]:
     if isinstance(file, zipfile.Path):
         yield BytesIO(_read_packed(file))
         return
-    with file.open() if isinstance(file, OpenedFile) else _open(file) as stream:
+    with file.read() if isinstance(file, OpenedFile) else _open(file) as stream:
         yield stream
 
 
