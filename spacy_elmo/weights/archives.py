@@ -46,21 +46,22 @@ def opened_path(path: Path) -> Iterator[File]:
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-@contextmanager
-def opened(file: Readable) -> Iterator[BinaryIO]:
-    """Context manager: open a file for reading.
+def opened(file: Readable) -> BinaryIO:
+    """Open a file for reading.
 
     An `OpenedFile` is read into memory, and a file in an archive is unpacked into memory.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    YIELDS (BinaryIO): The open, seekable file.
+    RETURNS (BinaryIO): The open, seekable file. The caller closes it.
     RAISES (ValueError): The file cannot be read.
     """
     if isinstance(file, zipfile.Path):
-        yield BytesIO(_read_packed(file))
-        return
-    with file.read() if isinstance(file, OpenedFile) else _open(file) as stream:
-        yield stream
+        return BytesIO(_read_packed(file))
+    if isinstance(file, OpenedFile):
+        return file.read()
+    with named_errors(f"{file}: cannot be read", OSError):
+        check_regular(file)
+        return file.open("rb")
 
 
 def read_bytes(file: File, max_bytes: int) -> bytes:
@@ -73,7 +74,7 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     """
     if isinstance(file, zipfile.Path):
         return _read_packed(file, max_bytes)
-    with _open(file) as stream:
+    with opened(file) as stream:
         content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ValueError(f"{file}: more than {max_bytes:,} bytes, too large for such a file")
@@ -139,12 +140,6 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
                 f"{path}: the entry {shown!r} has an empty part, '.' or '..', or more than "
                 f"{MAX_LEVELS} levels. Pack the model's folder again"
             )
-
-
-def _open(path: Path) -> BinaryIO:
-    with named_errors(f"{path}: cannot be read", OSError):
-        check_regular(path)
-        return path.open("rb")
 
 
 def _read_packed(file: zipfile.Path, max_bytes: float = math.inf) -> bytes:
