@@ -5,9 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 import spacy_elmo
 from spacy_elmo.bilm.model import BiLM
@@ -137,7 +135,3 @@ def test_vocabulary_of_any_length(tmp_path):
     assert header < 4_000
     again = read_weights(tmp_path / "a.safetensors")
     assert again.vocabularies.words.strings == bilm.indexer.vocabularies.words.strings
-    rows = torch.tensor([149_999, 77, 0])
-    by_hand = bilm.encoder.project(bilm.encoder.words.weight[rows])
-    got = again.token_vectors(["wörd149999", "wörd77", "nothing"])
-    np.testing.assert_allclose(got, by_hand, atol=1e-6)

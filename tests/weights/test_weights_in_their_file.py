@@ -198,13 +198,6 @@ def test_layers_are_stored_whatever_happened_to_the_file(path):
     assert is_away(pipe.bilm)
 
 
-def test_a_pipeline_without_weights_is_written_and_read(tmp_path):
-    nlp, _ = elmo_of("")
-    nlp.get_pipe("elmo").settings = nlp.get_pipe("elmo").settings.__class__(weights=None)
-    nlp.to_disk(tmp_path)
-    assert not spacy.load(tmp_path).get_pipe("elmo")._shim.is_loaded
-
-
 SCRIPT = """
 import sys
 import spacy
