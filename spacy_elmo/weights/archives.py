@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Union
 
 import srsly
 
-from ..files import OpenedFile, check_regular
+from ..files import OpenedFile
 from ..files.errors import named_errors
 from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
@@ -59,8 +59,9 @@ def opened(file: Readable) -> BinaryIO:
         return BytesIO(_read_packed(file))
     if isinstance(file, OpenedFile):
         return file.read()
+    if file.exists() and not file.is_file():  # A named pipe or a device may be endless.
+        raise ValueError(f"{file}: cannot be read: not a regular file")
     with named_errors(f"{file}: cannot be read", OSError):
-        check_regular(file)
         return file.open("rb")
 
 
