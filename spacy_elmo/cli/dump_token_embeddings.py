@@ -26,5 +26,5 @@ def dump_token_embeddings_cli(
     from ..weights.token_embeddings import dump_token_embeddings
 
     check_new(output, force=force)
-    n_words = dump_token_embeddings(read_weights(model), vocabulary, output, progress=True)
+    n_words = dump_token_embeddings(read_weights(model), vocabulary, output)
     msg.good(f"Wrote {output}", f"{n_words:,} words")

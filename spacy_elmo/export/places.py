@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Optional, Union
 
 from ..files import WHOLE, atomic_write, checksum, publish, temporary_folder
+from ..files.errors import named_errors
 from ..files.input_files import BLOCK
-from ..files.remote import RemoteFile, is_url, named_access, reading
+from ..files.remote import RemoteFile, is_url, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
 IS_FILE = "is a file, but shards need a folder. Choose another output."
@@ -280,7 +281,7 @@ class RemoteFolder:
         """
         with tempfile.TemporaryDirectory() as place:
             yield Path(place, name)
-            with named_access(f"{self.url.rstrip('/')}/{name}", "written"):
+            with named_errors(f"{self.url.rstrip('/')}/{name} cannot be written", Exception):
                 self._put(Path(place, name), name)
 
     def compare(self, name: str, files: dict[str, Any]) -> Optional[str]:
@@ -300,7 +301,7 @@ class RemoteFolder:
     def delete(self, name: str) -> None:
         """Delete a shard, a record or a temporary file, if it exists."""
         url = f"{self.url.rstrip('/')}/{name}"
-        with named_access(url, "deleted"), suppress(FileNotFoundError):
+        with named_errors(f"{url} cannot be deleted", Exception), suppress(FileNotFoundError):
             system, path = self._system()
             system.rm_file(f"{path}/{name}")
 

@@ -49,9 +49,9 @@ def bounded(error: object) -> str:
     """Return the message of an error, cut to about 1,000 characters.
 
     error (object): The error.
-    RETURNS (str): The message.
+    RETURNS (str): The message; the type of the error if its message is empty.
     """
-    message = str(error)
+    message = str(error) or type(error).__name__
     return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
 
 

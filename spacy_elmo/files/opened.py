@@ -1,12 +1,11 @@
 """Files that stay open, so that their content can be read after they are deleted or replaced."""
 
-import io
 import os
 import weakref
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, cast
 
-_AT_A_TIME = 2**30  # Bytes per read. The system reads at most 2 GB at once.
+_BLOCK = 2**24  # Bytes per read. The system reads at most 2 GB at once.
 
 
 class OpenedFile:
@@ -34,13 +33,17 @@ class OpenedFile:
         except OSError:
             return False
 
-    def open(self) -> BinaryIO:
-        """Return a new reader at the beginning of the file.
+    def read(self) -> BytesIO:
+        """Read the file into memory, and return its content.
 
         RAISES (ValueError): Another process has written to the file.
         """
         self.check()
-        return cast(BinaryIO, io.BufferedReader(_Reader(self._descriptor, self._seen[0])))
+        content = BytesIO()
+        while block := os.pread(self._descriptor, _BLOCK, content.tell()):
+            content.write(block)
+        content.seek(0)
+        return content
 
     def check(self) -> None:
         """Check that the file has not changed since it was opened.
@@ -57,32 +60,3 @@ class OpenedFile:
     def _traces(self) -> tuple[int, int]:
         status = os.fstat(self._descriptor)
         return status.st_size, status.st_mtime_ns
-
-
-class _Reader(io.RawIOBase):
-    """Reader with its own position, because a descriptor has one position for all its users."""
-
-    def __init__(self, descriptor: int, size: int):
-        self._descriptor, self._size, self._place = descriptor, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        found = os.preadv(self._descriptor, [memoryview(buffer)[:_AT_A_TIME]], self._place)
-        self._place += found
-        return found
-
-    def readall(self) -> bytes:
-        content = bytearray(max(0, self._size - self._place))
-        found = 0
-        while n_bytes := self.readinto(memoryview(content)[found:]):
-            found += n_bytes
-        return bytes(content[:found])
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._place = offset + {os.SEEK_CUR: self._place, os.SEEK_END: self._size}.get(whence, 0)
-        return self._place

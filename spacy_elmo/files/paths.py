@@ -4,8 +4,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Union
 
@@ -63,12 +62,11 @@ def is_stream(path: Path) -> bool:
     return False
 
 
-@contextmanager
-def open_stream(path: Path) -> Iterator[BinaryIO]:
-    """Context manager: open a device, FIFO or open file for writing, without truncating it.
+def open_stream(path: Path) -> BinaryIO:
+    """Open a device, FIFO or open file for writing, without truncating it.
 
     path (Path): A path for which `is_stream` is true.
-    YIELDS (BinaryIO): The file. Some files cannot seek.
+    RETURNS (BinaryIO): The file. Some files cannot seek.
     """
     path = followed(path)
     if _is_opened(path):
@@ -78,8 +76,7 @@ def open_stream(path: Path) -> Iterator[BinaryIO]:
         descriptor = os.dup(int(path.name))
     else:
         descriptor = os.open(path, os.O_WRONLY)
-    with open(descriptor, "wb") as file:
-        yield file
+    return open(descriptor, "wb")
 
 
 def check_regular(path: Path) -> None:

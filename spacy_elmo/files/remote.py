@@ -1,11 +1,12 @@
 """Files at URLs: read with `fsspec`, or described for a download."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import BinaryIO, Optional, cast
 from urllib.parse import urlsplit
+
+from .errors import named_errors
 
 LARGEST_WHOLE = 1 << 28  # Maximum bytes of a file that is read at once, such as a manifest.
 
@@ -21,27 +22,8 @@ def reading(source: str) -> AbstractContextManager[None]:
     source (str): Path or URL, for the message.
     RAISES (ValueError): The source cannot be read.
     """
-    return named_access(source, "read")
-
-
-@contextmanager
-def named_access(source: str, done: str) -> Iterator[None]:
-    """Context manager: errors of the block become a ValueError that names a path or URL.
-
-    Only MemoryError and ImportError are raised unchanged.
-
-    source (str): Path or URL, for the message.
-    done (str): The operation of the block: "read", "written" or "deleted".
-    RAISES (ValueError): The operation failed.
-    """
-    try:
-        yield
-    except (MemoryError, ImportError):
-        raise
-    except Exception as error:  # Each file system has its own error types.
-        raise ValueError(
-            f"{source} cannot be {done}: {str(error) or type(error).__name__}"
-        ) from error
+    # Each file system has its own error types.
+    return named_errors(f"{source} cannot be read", Exception)
 
 
 class RemoteFile:

@@ -7,7 +7,7 @@ through this module. It shows control characters as escapes, such as `\x1b`.
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional, TextIO
 
 from wasabi import Printer
@@ -54,22 +54,12 @@ class SafePrinter(Printer):
         """Print a text."""
         return super().text(printable(title), printable(text), **settings)
 
-    def divider(self, text: str = "", **settings: Any) -> Any:
-        """Print a divider."""
-        return super().divider(one_line(text), **settings)
-
     def table(self, data: Any, **settings: Any) -> Any:
         """Print a table."""
-        if isinstance(data, Mapping):
-            data = list(data.items())
         if settings.get("header"):
             settings["header"] = _cells(settings["header"])
         # Wasabi's default of 30 characters makes columns narrower than long cells.
         return super().table([_cells(row) for row in data], max_col=sys.maxsize, **settings)
-
-    def row(self, data: Any, **settings: Any) -> Any:
-        """Print a row of a table."""
-        return super().row(_cells(data), **settings)
 
 
 def _cells(row: Sequence[Any]) -> list[str]:

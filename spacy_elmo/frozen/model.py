@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib import import_module
@@ -28,7 +28,7 @@ from .config import BiLMConfig, check_precision, parameter_shapes
 from .encoder import FrozenEncoder, TokenVectorCache
 from .indexers import make_indexer
 from .kernel import Kernel, find_kernel, resolve_precision
-from .memory import Arrays, Weights, return_freed_memory
+from .memory import Weights, return_freed_memory
 from .packing import lay_out, without_ends
 from .recurrence import FrozenStacks, FrozenState, State, initial_state
 from .vocabulary import Vocabularies
@@ -166,15 +166,6 @@ class FrozenBiLM:
         if other.alignment is self.alignment:
             other._checksum = self._checksum
         return other
-
-    def backed_by(self, read: Callable[[], Arrays]) -> "FrozenBiLM":
-        """Set a function that reads the weights again, so that their memory can be freed.
-
-        read (Callable[[], Mapping[str, numpy.ndarray]]): Function that returns the same arrays.
-        RETURNS (FrozenBiLM): This model.
-        """
-        self._weights = Weights(self._weights.get(), read)
-        return self
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(

@@ -46,19 +46,23 @@ def opened_path(path: Path) -> Iterator[File]:
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-@contextmanager
-def opened(file: Readable) -> Iterator[BinaryIO]:
-    """Context manager: open a file for reading. A file in an archive is unpacked into memory.
+def opened(file: Readable) -> BinaryIO:
+    """Open a file for reading.
+
+    An `OpenedFile` is read into memory, and a file in an archive is unpacked into memory.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    YIELDS (BinaryIO): The open, seekable file.
+    RETURNS (BinaryIO): The open, seekable file. The caller closes it.
     RAISES (ValueError): The file cannot be read.
     """
     if isinstance(file, zipfile.Path):
-        yield BytesIO(_read_packed(file))
-        return
-    with file.open() if isinstance(file, OpenedFile) else _open(file) as stream:
-        yield stream
+        return BytesIO(_read_packed(file))
+    if isinstance(file, OpenedFile):
+        return file.read()
+    if file.exists() and not file.is_file():  # A named pipe or a device may be endless.
+        raise ValueError(f"{file}: cannot be read: not a regular file")
+    with named_errors(f"{file}: cannot be read", OSError):
+        return file.open("rb")
 
 
 def read_bytes(file: File, max_bytes: int) -> bytes:
@@ -71,7 +75,7 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     """
     if isinstance(file, zipfile.Path):
         return _read_packed(file, max_bytes)
-    with _open(file) as stream:
+    with opened(file) as stream:
         content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ValueError(f"{file}: more than {max_bytes:,} bytes, too large for such a file")
@@ -138,17 +142,6 @@ def _check_names(archive: zipfile.ZipFile, path: Path) -> None:
                 f"{path}: the entry {shown!r} has an empty part, '.' or '..', or more than "
                 f"{MAX_LEVELS} levels. Pack the model's folder again"
             )
-
-
-def _open(path: Path) -> BinaryIO:
-    if path.exists() and not path.is_file():  # A named pipe or a device may be endless.
-        raise ValueError(f"{path}: cannot be read: not a regular file")
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        raise ValueError(f"{path}: cannot be read: the file is missing. Copy it there") from None
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _read_packed(file: zipfile.Path, max_bytes: float = math.inf) -> bytes:

@@ -54,14 +54,6 @@ def attribution_of(provenance: dict[str, Any]) -> str:
     return path.read_text("utf8") if path is not None and path.is_file() else ""
 
 
-def license_of(provenance: dict[str, Any]) -> str:
-    """Return the value of `license` for the meta.json of a pipeline; "" if it is unknown."""
-    licence = _licence(provenance)
-    if not attribution_of(provenance):
-        return licence
-    return _NAMED_FILE.sub(LICENSES_FILE, licence) or f"see {LICENSES_FILE}"
-
-
 def write_attribution(provenance: dict[str, Any], path: Path) -> None:
     """Append the attribution of a model to a file, unless the file already contains it.
 
@@ -94,7 +86,9 @@ def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> No
     if not names_pipe(folder, pipe):
         return
     write_attribution(provenance, folder / LICENSES_FILE)
-    license = license_of(provenance)
+    license = _licence(provenance)
+    if attribution_of(provenance):
+        license = _NAMED_FILE.sub(LICENSES_FILE, license) or f"see {LICENSES_FILE}"
     meta = srsly.read_json(folder / META_FILE)
     if license and not meta.get("license"):
         atomic_write(folder / META_FILE, srsly.json_dumps({**meta, "license": license}, indent=2))

@@ -2,13 +2,13 @@
 
 import importlib
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Optional
 
 import numpy as np
 
+from ..files.errors import named_errors
 from .allennlp import BIAS, EMBEDDING, WEIGHT, AllenNLP
 from .archives import File
 from .layout import StoredArrays
@@ -119,13 +119,9 @@ def _load(prefix: File) -> Any:
         return tensorflow.train.load_checkpoint(str(prefix))
 
 
-@contextmanager
-def _named_errors(source: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # TensorFlow raises its own exception types.
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise ValueError(f"{source}: TensorFlow cannot read this checkpoint: {reason}") from error
+def _named_errors(source: str) -> AbstractContextManager[None]:
+    # TensorFlow raises its own exception types.
+    return named_errors(f"{source}: TensorFlow cannot read this checkpoint", Exception)
 
 
 def _latest(folder: Path) -> Optional[Path]:

@@ -40,7 +40,7 @@ def convert(
     keep_softmax (bool): Whether to keep softmax and vocabulary. If False, they are not written, and
         do not count as a loss.
     lang (Optional[str]): Language code of the model. Default: the language in the source.
-    provenance (Optional[dict]): Changes to the provenance, as a JSON merge patch (RFC 7386).
+    provenance (Optional[dict]): Entries to add to the provenance. None deletes an entry.
     vectors (Optional[WordVectors]): If the source is the state dict of a CoVe encoder, the word
         vectors that the encoder reads.
     allow_loss (bool): Whether to write the model even if the format cannot store a part of it.
@@ -67,8 +67,10 @@ def convert(
     if not keep_softmax:
         bundle.prediction = None
     chosen.check(bundle)
-    known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {})}
-    bundle.bilm.provenance = checked_provenance(_patched(known, provenance or {}), target)
+    patch = provenance or {}
+    known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {}), **patch}
+    kept = {key: value for key, value in known.items() if value is not None or key not in patch}
+    bundle.bilm.provenance = checked_provenance(kept, target)
     lost = chosen.losses(bundle, dtype)
     if lost and not allow_loss:
         raise LossError(
@@ -86,29 +88,21 @@ def convert(
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
     """Return the format with this name. Without a name, the target's suffix decides.
 
-    A target without a suffix is a pipeline.
+    A target without a suffix is a pipeline, the first of `FORMATS`.
 
     RAISES (ValueError): The name or the suffix is unknown, or they belong to different formats.
     """
-    by_name = {format.name: format for format in FORMATS}
-    folders = [format for format in FORMATS if not format.suffixes]
-    named = next((format for format in FORMATS if target.suffix in format.suffixes), None)
-    if name is not None and name not in by_name:
-        raise ValueError(f"the format must be one of {', '.join(by_name)}, got '{name}'")
-    if name is None and named is None and target.suffix[1:2].isalpha():
-        known = " and ".join(format.suffixes[0] for format in FORMATS if format.suffixes)
-        ways = " or ".join(f"`format={format.name}`" for format in folders)
-        raise ValueError(
-            f"{target}: no file format has the suffix '{target.suffix}'. Known are {known}. "
-            f"For a folder, set {ways}"
-        )
-    chosen = (by_name[name] if name is not None else named) or folders[0]
-    if chosen.suffixes and chosen is not named:
-        raise ValueError(
-            f"{target}: the name of a file of format '{chosen.name}' must "
-            f"end in {' or '.join(chosen.suffixes)}"
-        )
-    return chosen
+    may_be_folder = name is not None or not target.suffix[1:2].isalpha()
+    for format in FORMATS:
+        fits = target.suffix in format.suffixes if format.suffixes else may_be_folder
+        if fits and name in (None, format.name):
+            return format
+    files = [f"{suffix} ({format.name})" for format in FORMATS for suffix in format.suffixes]
+    raise ValueError(
+        f"{target} cannot be a file of {'any format' if name is None else f'format {name!r}'}. The "
+        f"suffix must be {' or '.join(files)}. For a folder, set `format=pipeline` or "
+        f"`format=manylangs`"
+    )
 
 
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
@@ -134,16 +128,3 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
             )
         if path.exists() and not force:
             raise ValueError(f"{path} exists already. Give another name, or `force=True`")
-
-
-def _patched(value: Any, patch: Any) -> Any:
-    """Return `value` after a JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(value) if isinstance(value, dict) else {}
-    for key, change in patch.items():
-        if change is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _patched(merged.get(key), change)
-    return merged

@@ -201,7 +201,7 @@ def open_files(*files: File) -> list[OpenedFile]:
         opened, or on Windows, where `OpenedFile` does not work.
     """
     paths = [file for file in files if isinstance(file, Path) and file.is_file()]
-    if len(paths) == len(files) and hasattr(os, "preadv"):
+    if len(paths) == len(files) and hasattr(os, "pread"):
         with suppress(OSError):
             return [OpenedFile(path) for path in paths]
     return []

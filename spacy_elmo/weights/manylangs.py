@@ -278,28 +278,20 @@ def _token_encoder_layout(config: BiLMConfig) -> Iterator[Entry]:
         yield plain(f"{theirs}.bias", (number,), f"{ours}.bias")
     for k in range(config.n_highway):
         ours, theirs = f"encoder.highways.{k}", f"highways._layers.{k}"
+        # ELMoForManyLangs multiplies the input by the gate. bilm-tf multiplies the transformed
+        # input by the gate. So bilm-tf's gate is 1 - sigmoid(x) = sigmoid(-x).
         for part, columns in (("weight", (n_filters,)), ("bias", ())):
             yield Entry(
                 f"{theirs}.{part}",
                 (2 * n_filters, *columns),
                 (f"{ours}.nonlinear.{part}", f"{ours}.gate.{part}"),
-                _highway_halves,
+                lambda values: [values[:n_filters], -values[n_filters:]],
                 lambda arrays: np.concatenate([arrays[0], -arrays[1]]),
             )
     width = config.projection_dim
     shape = (width, config.projected_width)
     yield plain("projection.weight", shape, "encoder.projection.weight")
     yield plain("projection.bias", (width,), "encoder.projection.bias")
-
-
-def _highway_halves(values: np.ndarray) -> list[np.ndarray]:
-    """Split a weight or bias of a highway layer into transformation and gate; negate the gate.
-
-    ELMoForManyLangs multiplies the input by the gate. bilm-tf multiplies the transformed input by
-    the gate. So bilm-tf's gate is 1 - sigmoid(x) = sigmoid(-x).
-    """
-    nonlinear, gate = np.split(values, 2)
-    return [nonlinear, -gate]
 
 
 def _encoder_layout(config: BiLMConfig) -> Iterator[Entry]:

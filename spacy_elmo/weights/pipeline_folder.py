@@ -9,7 +9,7 @@ from ..files import atomic_folder, atomic_write
 from ..files.errors import named_errors
 from ..frozen.config import listed, shortened
 from .archives import File, read_bytes, read_object
-from .attribution import LICENSES_FILE, META_FILE, license_of
+from .attribution import LICENSES_FILE, META_FILE
 from .bundle import ModelBundle
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
 from .safetensors_file import MODEL_FILE, SafetensorsFile, find_one
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 PIPE = "elmo"
 DESCRIPTION = "An ELMo language model for spacy-elmo"
 CONFIG_FILE = "config.cfg"
-# Entries of meta.json for which spaCy has defaults.
-_NAMES = ("name", "version", "author", "email", "url", "license")
 
 
 class PipelineFolder(SafetensorsFile):
@@ -69,8 +67,7 @@ class PipelineFolder(SafetensorsFile):
         others = [name for name in names if name != pipe]
         if others:
             bundle.extras.append(f"the other components ({listed(others)})")
-        license = license_of(bundle.provenance)
-        bundle.extras.extend(_changed_entries(pipe, settings, self.folder / META_FILE, license))
+        bundle.extras.extend(_changed_entries(pipe, settings, self.folder / META_FILE))
         return bundle
 
     def files(self) -> list[Path]:
@@ -128,18 +125,14 @@ def _pipeline(bundle: ModelBundle) -> "Language":
     return nlp
 
 
-def _changed_entries(
-    pipe: str, settings: dict[str, Any], meta_file: Path, license: str
-) -> Iterator[str]:
+def _changed_entries(pipe: str, settings: dict[str, Any], meta_file: Path) -> Iterator[str]:
     """Yield descriptions of settings and vectors that are lost if only the biLM is read.
 
-    These are settings of the pipe and entries of meta.json that differ from the defaults, and
-    static vectors.
+    These are settings of the pipe that differ from the defaults, and static vectors.
 
     pipe (str): Name of the pipe with the biLM.
     settings (Dict[str, Any]): Settings of the pipe.
     meta_file (Path): The meta.json of the pipeline.
-    license (str): License of the weights.
     YIELDS (str): A description.
     RAISES (ValueError): meta.json cannot be read.
     """
@@ -156,10 +149,6 @@ def _changed_entries(
     vectors = meta.get("vectors", {})
     if not isinstance(vectors, dict):
         raise ValueError(f"{meta_file} is not a meta.json of spaCy: 'vectors' is not an object")
-    known = {**new.meta, **({"license": license} if meta.get("license") else {})}
-    names = [name for name in _NAMES if meta.get(name, known[name]) != known[name]]
-    if names:
-        yield f"entries of meta.json ({', '.join(names)})"
     if vectors.get("vectors"):
         yield "static vectors"
 

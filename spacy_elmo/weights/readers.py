@@ -14,6 +14,7 @@ import numpy as np
 from ..files import user_path
 from ..files.errors import named_errors
 from ..registry import registry
+from . import read_weights
 
 if TYPE_CHECKING:
     from ..frozen.model import FrozenBiLM
@@ -52,12 +53,12 @@ def make_allennlp_reader(
 
 @registry.weights_readers("spacy-elmo.manylangs.v1")
 def make_manylangs_reader(path: str) -> Callable[[], "FrozenBiLM"]:
-    """Make a reader of an ELMoForManyLangs model.
+    """Make a reader of an ELMoForManyLangs model. It reads a path like `read_weights`.
 
     path (str): Folder or zip archive of the model.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
-    return partial(_read_manylangs, path)
+    return partial(read_weights, path)
 
 
 def _read_safetensors(path: str) -> "FrozenBiLM":
@@ -73,23 +74,11 @@ def _read_allennlp(
     from .archives import opened_path
 
     with opened_path(user_path(path)) as opened:
-        pair = None if options is None else (user_path(options), user_path(path))
-        model = AllenNLP(*pair) if pair else AllenNLP.find(opened)
+        model = AllenNLP.find(opened) if options is None else AllenNLP(user_path(options), opened)
         if model is None:
             raise ValueError(f"no AllenNLP or bilm-tf weights at '{path}'")
         model.embeddings = None if embeddings is None else user_path(embeddings)
         model.vocabulary = None if vocabulary is None else user_path(vocabulary)
-        return model.read(weights_only=True).bilm
-
-
-def _read_manylangs(path: str) -> "FrozenBiLM":
-    from .archives import opened_path
-    from .manylangs import ManyLangs
-
-    with opened_path(user_path(path)) as opened:
-        model = ManyLangs.find(opened)
-        if model is None:
-            raise ValueError(f"no ELMoForManyLangs model at '{path}'")
         return model.read(weights_only=True).bilm
 
 

@@ -5,6 +5,7 @@ large vocabularies do not fit into the header.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Optional
@@ -16,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from ..files import atomic_stream, atomic_write
 from ..files.errors import bounded, named_errors
 from ..frozen.config import BiLMConfig, parameter_shapes
-from ..frozen.memory import Weights
+from ..frozen.memory import Arrays, Weights
 from ..frozen.model import FrozenBiLM
 from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
@@ -118,9 +119,9 @@ def read(file: Path) -> FrozenBiLM:
     RAISES (ValueError): The file is broken.
     """
     files, source = open_files(file), str(file)
-    bilm = from_bytes(read_file(file), source)
+    data = read_file(file)
     again = reread(files, lambda opened: _parameters(read_file(opened), source)[1])
-    return bilm if again is None else bilm.backed_by(again)
+    return from_bytes(data, source, again)
 
 
 def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
@@ -165,11 +166,14 @@ def to_bytes(bilm: FrozenBiLM, dtype: str = "float32") -> bytes:
     return save(tensors, dtype, metadata)
 
 
-def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
+def from_bytes(
+    data: bytes, source: str = "the given bytes", read: Optional[Callable[[], Arrays]] = None
+) -> FrozenBiLM:
     """Make a model from the bytes of a file.
 
     data (bytes): The bytes.
     source (str): Name of the file in error messages.
+    read (Optional[Callable]): Function that reads the parameters again; see `Weights`.
     RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The bytes are broken, or not a model of spacy-elmo.
     """
@@ -179,7 +183,7 @@ def from_bytes(data: bytes, source: str = "the given bytes") -> FrozenBiLM:
         return FrozenBiLM(
             config,
             vocabularies,
-            Weights(parameters),
+            Weights(parameters, read),
             alignment=None if alignment is None else alignment.astype("float32"),
             provenance=checked_provenance(provenance, source),
         )

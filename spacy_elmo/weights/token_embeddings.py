@@ -11,9 +11,7 @@ from .vocabulary_files import read_words
 WORDS_AT_A_TIME = 4096
 
 
-def dump_token_embeddings(
-    bilm: FrozenBiLM, vocabulary: Path, path: Path, *, progress: bool = False
-) -> int:
+def dump_token_embeddings(bilm: FrozenBiLM, vocabulary: Path, path: Path) -> int:
     """Compute the token vectors (layer 0) of the words of a vocabulary, and write them to a file.
 
     The dataset `embedding` of the file has one row per word. bilm-tf's `TokenBatcher` and the
@@ -22,7 +20,6 @@ def dump_token_embeddings(
     bilm (FrozenBiLM): The model.
     vocabulary (Path): A text file with one word per line, such as `vocab.txt`.
     path (Path): The HDF5 file to write. It appears when it is complete.
-    progress (bool): Whether to show a progress bar.
     RETURNS (int): The number of rows.
     RAISES (ValueError): The vocabulary cannot be read, or is empty.
     """
@@ -32,11 +29,10 @@ def dump_token_embeddings(
     if not words:
         raise ValueError(f"{vocabulary} contains no words")
     shape = (len(words), bilm.config.projection_dim)
-    disable = None if progress else True
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         temporary_folder(path) as folder,
-        progress_bar(len(words), path.name, " words", in_logs=False, disable=disable) as bar,
+        progress_bar(len(words), path.name, " words", in_logs=False) as bar,
     ):
         unfinished = folder / WHOLE
         with guarded_hdf5(unfinished) as (file, check):

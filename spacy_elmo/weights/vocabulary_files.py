@@ -96,9 +96,13 @@ def read_lines(file: File, max_lines: int) -> list[str]:
     RETURNS (List[str]): The lines, without a byte order mark.
     RAISES (ValueError): The file is not UTF-8, or too long.
     """
-    content = read_bytes(file, largest_text(max_lines))
+    max_bytes = largest_text(max_lines)
+    content = read_bytes(file, max_bytes)
     if file.name.endswith(PACKED):
-        content = _unpacked(content, file, largest_text(max_lines))
+        with named_errors(f"{file}: not a readable gzip file", (OSError, EOFError, zlib.error)):
+            content = gzip.GzipFile(fileobj=BytesIO(content)).read(max_bytes + 1)
+        if len(content) > max_bytes:
+            raise ValueError(f"{file}: unpacks to more than {max_bytes:,} bytes")
     n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if n_lines > max_lines + 1:
         raise ValueError(f"{file}: {n_lines:,} entries, expected at most {max_lines:,}")
@@ -108,14 +112,6 @@ def read_lines(file: File, max_lines: int) -> list[str]:
     if lines[0].startswith(BYTE_ORDER_MARK) and lines[0][1:2] not in ("", "\t"):
         lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return lines[:-1] if lines[-1] == "" else lines
-
-
-def _unpacked(content: bytes, file: File, max_bytes: int) -> bytes:
-    with named_errors(f"{file}: not a readable gzip file", (OSError, EOFError, zlib.error)):
-        unpacked = gzip.GzipFile(fileobj=BytesIO(content)).read(max_bytes + 1)
-    if len(unpacked) > max_bytes:
-        raise ValueError(f"{file}: unpacks to more than {max_bytes:,} bytes")
-    return unpacked
 
 
 def largest_text(n_strings: int) -> int:

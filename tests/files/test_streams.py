@@ -44,13 +44,6 @@ def test_fifo(tmp_path):
     assert set(os.listdir(tmp_path)) == {"fifo", "whole"}
 
 
-def test_null_device(tmp_path):
-    path = link(tmp_path, os.devnull)
-    atomic_write(path, "content")
-    assert path.is_symlink() and stat.S_ISCHR(path.stat().st_mode)
-    assert os.listdir(tmp_path) == ["link"]
-
-
 @pytest.mark.parametrize("target", ["/dev/stdout", "/dev/fd/1"])
 def test_standard_output_that_is_a_pipe_or_a_file(tmp_path, target):
     """A file as the shell's `>>` makes it: what is there stays, and what is printed later comes

@@ -15,7 +15,6 @@ from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.encoder import FrozenEncoder
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
-from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.readers import make_allennlp_reader
 from spacy_elmo.weights.sizes import from_options
 
@@ -23,8 +22,6 @@ from helpers import models, reference
 from helpers.conversions import assert_same_vectors
 from helpers.golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
 from helpers.runs import assert_same_arrays
-from helpers.softmaxes import WORDS as PREDICTED
-from helpers.softmaxes import bytes_model
 
 needs_allennlp = pytest.mark.skipif(not models.ALLENNLP.is_dir(), reason="needs its fixtures")
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", ".", "日本語", "x" * 60]
@@ -238,17 +235,6 @@ def test_other_ready_made_vectors(ready_made):
     models.check_refused(lambda: read_ready_made(path), place, "(8, 4)", "options.json", "(8, 5)")
     place.unlink()
     models.check_refused(lambda: read_ready_made(path), place, "cannot be read")
-
-
-# The softmax, where the file has one
-
-
-def test_weights_with_and_without_a_softmax(tmp_path):
-    options, data = bytes_model()
-    path = reference.write_hdf5(tmp_path, options, data, PREDICTED)
-    assert read_weights(path).config.n_words == 0  # of which the softmax is no part
-    bundle = read_bundle(models.write_tiny(tmp_path))
-    assert (bundle.prediction, bundle.missing, bundle.extras) == (None, "softmax", [])
 
 
 @pytest.mark.parametrize("name", BILM_TF_MODELS)

@@ -136,14 +136,6 @@ def test_weights_whose_name_is_that_of_a_softmax(tmp_path):
     check_softmax(read_bundle(tmp_path).prediction)
 
 
-def test_softmax_that_belongs_to_other_weights(tmp_path):
-    path, softmax = publish(tmp_path), tmp_path / f"{NAME}_softmax_weights.hdf5"
-    with h5py.File(softmax, "w") as file:
-        file["softmax/W"] = np.zeros((8, 6), "float32")
-    check_refused(lambda: read_bundle(path), softmax, "(8, 6)", "(8, 5)")
-    assert read_weights(path).config.projection_dim == 5
-
-
 @pytest.mark.parametrize(
     "name", ["vocab.txt.gz", "elmo_vocab.txt.gz", "vocab-2016-09-10.txt.gz", "vocab-news-500.txt"]
 )

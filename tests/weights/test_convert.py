@@ -200,14 +200,10 @@ def test_links_are_followed(tmp_path, source, name):
 @pytest.mark.parametrize(
     ("target", "settings", "message"),
     [
-        ("a.bin", {}, "no file format has the suffix '.bin'"),
-        ("a.bin", {"format": "safetensors"}, "must end in .safetensors"),
-        ("a.safetensors", {"format": "allennlp"}, "must end in .hdf5 or .h5"),
+        ("a.bin", {}, "a.bin cannot be a file of any format.*For a .*`format=pipeline` or"),
+        ("a.safetensors", {"format": "allennlp"}, r"'allennlp'.*\.hdf5 \(allennlp\) or \.h5"),
         ("a", {"format": "manylangs"}, "cannot store a model that reads UTF-8 bytes"),
-        ("a.bin", {}, "`format=pipeline` or `format=manylangs`"),
-        ("a", {"format": "pickle"}, "must be one of pipeline, safetensors, manylangs, allennlp"),
         ("weights.hdf5", {"dtype": "float16", "allow_loss": True}, "only read float32"),
-        ("a", {"format": "manylangs", "dtype": "float16", "allow_loss": True}, "only read float32"),
         ("a", {"dtype": "int8"}, "must be one of float32, float16, bfloat16"),
     ],
 )

@@ -102,7 +102,6 @@ def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
     [
         (lambda state: state.pop("bias_hh_l1_reverse"), "bias_hh_l1_reverse' is missing"),
         (lambda state: state.update(extra=torch.zeros(2)), "does not belong to the model"),
-        (lambda state: state.pop("weight_hh_l0"), "weight_hh_l0' is missing"),
         (lambda state: state.pop("weight_ih_l0"), "not an encoder of CoVe"),
         (lambda state: state["weight_hh_l1"].fill_(np.nan), "not finite"),
     ],

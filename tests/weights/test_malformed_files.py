@@ -197,8 +197,7 @@ NEEDED = ["lstm", "lstm.dim", "lstm.projection_dim", "char_cnn.filters", "char_c
 BIAS = "stacks.1.0.bias"
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 SAFETENSORS = [
-    *((cut("a.safetensors", size), "not a readable .safetensors") for size in (0, 4, 8, 200, 0.5)),
-    (cut("a.safetensors", -1), "not a readable .safetensors"),
+    *((cut("a.safetensors", size), "not a readable .safetensors") for size in (0, 4, 200, 0.5, -1)),
     (content("a.safetensors", b"no tensors here" * 20), "not a readable .safetensors"),
     *((content("a.safetensors", data), "Give a .safetensors file that") for data in OTHERS),
     *((tensors({"config": text}),) for text in ("{", "[1]", "3")),
@@ -217,13 +216,10 @@ SAFETENSORS = [
 ]
 WORDS_ALONE = [
     (tensors(**{"vocabulary.words": None}), "embeddings of 10 words, but their vocabulary has 0"),
-    (vocabulary('["<oov>"]'), "vocabulary has 1"),
     (vocabulary("[1, 2]"), "vocabulary.words': not a list of strings"),
-    (vocabulary('{"a": 1}'), "not a list of strings"),
     (vocabulary('["a", "a"]'), "'a' appears twice"),
     *((vocabulary(text), "vocabulary.words'") for text in ('["a"', b"\xff\xfe", b"[" * 10**5)),
     (tensors(**{"vocabulary.words": torch.zeros(5)}), "contains float32, not bytes"),
-    (tensors(**{"vocabulary.words": torch.zeros(5, dtype=torch.int8)}), "contains int8, not bytes"),
     (vocabulary(json.dumps([*"abcdefghi", None])), "lacks <oov>"),
 ]
 ALLENNLP = [
@@ -242,11 +238,8 @@ ALLENNLP = [
         (changed_json("options.json", section, **{key: value}), named, "(", "options.json")
         for section, key, value, named in (
             ("lstm", "n_layers", 1, "Cell1/LSTMCell"),
-            ("lstm", "n_layers", 3, "Cell2/LSTMCell"),
             ("lstm", "dim", 13, "LSTMCell"),
             ("char_cnn", "n_highway", 0, "CNN_high_0"),
-            ("char_cnn", "filters", [[1, 4], [2, 6]], "CNN/"),
-            ("char_cnn", "embedding", {"dim": 5}, "char_embed"),
         )
     ),
     (datasets(**{f"{CELL}x/B": np.zeros(48, "f4")}), f"'{CELL}x/B' (48,)", "options.json"),
@@ -265,30 +258,22 @@ ALLENNLP = [
     (datasets(**{f"CNN/{'x' * 60_000}": np.zeros(2)}), "CNN/xxx"),
     *((provenance(text), "weights.hdf5", *named) for text, *named in PROVENANCES),
     (without("options.json"), "weights.hdf5", "options.json"),
-    (datasets(RNN_1=None), "RNN_1/RNN/MultiRNNCell/Cell0", "is missing", (10, 48)),
     (changed_json("options.json", bidirectional=False), "RNN_0/RNN/MultiRNNCell/Cell0", FOREIGN),
 ]
 WORD_IDS = [
     (words(*WORDS[:-1]), "7 words, but dataset 'embedding'"),
-    (words(*WORDS, "more"), "9 words, but dataset 'embedding'"),
     (words("<s>", *WORDS[1:]), "lacks <S>"),
-    (words("<S>", "</S>", "<unk>", *WORDS[3:]), "lacks <UNK>"),
     (content("vocab.txt", b"\xff\n\xfe\n"), "vocab.txt", "UTF-8"),
     (datasets(embedding=None), "weights.hdf5", "no dataset 'embedding'", "char_cnn"),
     (datasets(embedding=np.zeros(8)), "no dataset 'embedding' with one row per word"),
     (datasets(embedding=np.zeros((0, 5))), "no dataset 'embedding' with one row per word"),
-    (datasets(embedding=np.zeros((8, 6))), "'embedding'", (8, 6), (8, 5)),
-    (datasets(embedding=np.full((8, 5), np.inf)), "'embedding'", "not finite"),
 ]
 PREDICTING = [
     (datasets(**{"softmax/b": None}), "weights.hdf5", "'softmax/b' is missing", "(8,)"),
     (datasets(**{"softmax/W": None}), "weights.hdf5", "'softmax/W' is missing"),
     (datasets(**{"softmax/W": np.zeros((8, 6))}), "weights.hdf5", "(8, 6)", "(8, 5)"),
     (datasets(**{"softmax/W": np.ones((7, 5)), "softmax/b": np.ones(7)}), "8 words, but", "7 rows"),
-    *(
-        (words(*(word for word in PREDICTED if word != mark), "x"), "starts with <S>, </S>, <UNK>")
-        for mark in PREDICTED[:3]
-    ),
+    (words(*PREDICTED[1:], "x"), "starts with <S>, </S>, <UNK>"),
     (packed_words(gzip.compress(b"the\n" * 1000)[:-9]), "vocab.txt.gz", "not a readable gzip file"),
     (packed_words(b"the\n"), "vocab.txt.gz", "not a readable gzip file"),
     (packed_words(gzip.compress(b"a" * (1 << 22))), "vocab.txt.gz", "unpacks to more than"),
@@ -296,17 +281,13 @@ PREDICTING = [
 LARGE = f"a\t{'9' * 5000}"
 LINE_22 = "line 22 is not 'token<TAB>id'"
 MANYLANGS = [
-    *(
-        (without(name), name, "missing")
-        for name in ("char.dic", "word.dic", "config.json", "token_embedder.pkl")
-    ),
+    *((without(name), name, "No such file") for name in ("char.dic", "word.dic")),
+    *((without(name), name, "missing") for name in ("config.json", "token_embedder.pkl")),
     (characters(lambda lines: lines[:-1]), "21 entries, but 'char_emb_layer.embedding.weight'"),
-    (characters(lambda lines: [*lines, "new\t22"]), "23 entries, but 'char_emb_layer.embedding"),
     (last_character("new\t22"), "line 22 has the id 22, but"),
     (last_character("new\t3"), "line 22 repeats the id 3"),
     *((last_character(line), LINE_22) for line in ("x\t-1", "x", "", "a\tb\t21", LARGE)),
     (characters(lambda lines: [line.replace("<oov>", "<unk>") for line in lines]), "lacks <oov>"),
-    (characters(lambda lines: [line.replace("<bow>", "<w>") for line in lines]), "lacks <bow>"),
     (content("word.dic", b"\xff\xfe\t1\n"), "word.dic", "UTF-8"),
     *(
         (sizes(**changes), "sizes.json", *named)
@@ -315,13 +296,9 @@ MANYLANGS = [
             ({"n_layers": 1}, "forward_layer_1", FOREIGN),
             ({"n_layers": 3}, "forward_layer_2.input_linearity.weight", "is missing"),
             ({"n_layers": 101}, "n_layers", "101"),
-            ({"n_highway": 1}, "highways._layers.1.weight", FOREIGN),
             ({"word_dim": 0}, "word_emb_layer.embedding.weight", FOREIGN),
-            ({"char_dim": 5}, "char_emb_layer.embedding.weight", (22, 4), (22, 5)),
-            ({"filters": [[1, 4], [2, 6]]}, "convolutions.2.weight", FOREIGN),
             ({"filters": "wide"}, "filters", "wide"),
             ({"dim": None}, "lstm_dim", "None"),
-            ({"projection_dim": 20}, "projection.weight"),
         )
     ),
     *(
@@ -347,7 +324,6 @@ MANYLANGS = [
             (torch.zeros(22, 4, dtype=torch.int32), "asks for"),
             (torch.full((22, 4), torch.nan), "not finite"),
             (torch.zeros(1).expand(22, 4), "claims to contain 352 bytes"),
-            (torch.zeros(22, 4, device="meta"), "asks for"),
             (torch.zeros(22, 4).to_sparse(), "asks for"),
             ([1, 2], "not a state dict"),
         )
@@ -368,7 +344,6 @@ PIPELINE = [
         (content("config.cfg", text.encode()), "config.cfg: ", *named)
         for text, *named in (
             ("[nlp]\nlang = 3", "[nlp] lang must be a string, got 3"),
-            ("[nlp]\npipeline = 3", "pipeline must be a list of strings, got 3"),
             ("[nlp]\npipeline = [[1]]", "a list of strings, got [[1]]"),
             ('[nlp]\npipeline = "elmo"', "a list of strings, got 'elmo'"),
             ("[components]\nelmo = 3", "elmo must be a section, got 3"),

@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.frozen.softmax import FrozenSoftmax
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabulary
+from spacy_elmo.frozen.vocabulary import InputVocabulary
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.weights import manylangs, read_weights, safetensors_file
-from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import describe, read_bundle
-from spacy_elmo.weights.pipeline_folder import PipelineFolder
 from spacy_elmo.weights.sizes import read_sizes
 from spacy_elmo.weights.vocabulary_files import dic_content, read_dic
 
@@ -273,16 +270,6 @@ def test_forget_biases_that_lose_bits(tmp_path, folder):
     assert got[40] == 0
     bias[40] = 0
     np.testing.assert_array_equal(got, bias)
-
-
-def test_softmax_has_no_room(tmp_path, folder):
-    softmax = FrozenSoftmax({"weight": np.zeros((4, 6), "f4"), "bias": np.zeros(4, "f4")})
-    prediction = softmax, Vocabulary(["<S>", "</S>", "<UNK>", "the"])
-    PipelineFolder.write(ModelBundle(read_weights(folder), prediction, "fi"), tmp_path / "p")
-    with pytest.raises(LossError, match="the softmax and its vocabulary of 4 words"):
-        to_manylangs(tmp_path / "p", tmp_path / "b")
-    assert to_manylangs(tmp_path / "p", tmp_path / "b", keep_softmax=False) == []
-    assert_same_vectors(tmp_path / "b", folder)
 
 
 def test_models_of_other_kinds(tmp_path, folder):
