@@ -7,6 +7,8 @@ from spacy_elmo.viewer.senses import align_places, check_projection, nearest, pc
 
 from helpers import shown_pages
 
+pytest.importorskip("sklearn")
+
 
 @pytest.fixture
 def vectors():
@@ -54,7 +56,6 @@ def test_nearest_by_cosine(vectors):
 
 
 def test_tsne_keeps_who_is_near():
-    pytest.importorskip("sklearn")
     clouds = np.repeat(np.eye(3), 20, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(60, 3))
     places, variance = project(clouds, "tsne")
     assert variance is None
