@@ -146,6 +146,8 @@ def test_one_batch_at_a_time(make_nlp, monkeypatch):
     monkeypatch.setattr(pipe, "predict", predict)
     check(find_neighbors(nlp, SENTENCE, 1, counted(), n=5), brute_force()[:5])
     assert max(sizes) == 3
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        find_neighbors(nlp, SENTENCE, 1, docs_of(), n=0)
 
 
 def test_sentences_of_annotated_docs(make_nlp):
