@@ -47,15 +47,10 @@ Import = namedtuple("Import", "where module name target at_once")
 
 
 @cache
-def tree_of(module):
-    return ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
-
-
-@cache
 def all_imports():
     found = []
     for module in sorted(MODULES):
-        tree = tree_of(module)
+        tree = ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
         at_once = set(tree.body)
         for node in ast.walk(tree):
             names = []

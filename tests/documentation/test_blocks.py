@@ -29,7 +29,6 @@ INFO = "python -m spacy elmo info"
         (ONE + block("text", "one, 3"), "printed:\none, 2"),
         (block("python", "1 / 0"), "division by zero"),
         (block("bash", f"{INFO} nowhere"), "exit code 1"),
-        (block("bash", f"{INFO} en_small --nothing"), "exit code 2"),
         (block("bash", f"{INFO} en_small", "<!-- with: pretrain -o x -->"), "belong to no command"),
         (block("bash", "make supper"), "knows no supper"),
         (block("bash", 'pip install ".[supper]"'), "no extra"),
