@@ -9,7 +9,6 @@ import pytest
 import srsly
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from spacy import registry
 
 import spacy_elmo.vectors
 from spacy_elmo.embedding import vectors
@@ -85,9 +84,6 @@ def test_conda_recipe():
 
 def test_names():
     assert dir(spacy_elmo) == ["__version__", "pretrained"]
-    for kind in ("segmenters", "weights_readers"):
-        names = getattr(registry, kind).get_all()
-        assert all(name.startswith(("spacy-elmo.", "spacy-elmo-project.")) for name in names)
 
 
 def test_names_of_before():

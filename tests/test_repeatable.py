@@ -50,7 +50,6 @@ ALLOWED = {
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("import time; time.sleep(1)", ["time.sleep"]),
         ("f(module.time.monotonic_ns)\nS = 'import time; time.time()'",
          ["time.monotonic_ns", "time.time"]),
         ("from time import sleep\nimport time as t", ["from time import", "import time as"]),
@@ -59,8 +58,6 @@ ALLOWED = {
         ("np.random.normal(size=3)", ["np.random.normal"]),
         ("np.random.default_rng(0)\nx: np.random.Generator\nrandom.Random(0).choice('ab')", []),
         ("random.Random()\nrandom.choice('ab')", ["Random", "random.choice"]),
-        ("x = os.cpu_count() + len(os.sched_getaffinity(0))",
-         ["os.cpu_count", "os.sched_getaffinity"]),
         ("socket.socket().bind(('', 0))\nsocket.socket.connect = None", ["socket.socket"]),
         ("datetime.now()", ["datetime.now"]),
         ("clock.sleep(1)\nrng.random()\nx.time()", []),

@@ -57,8 +57,10 @@ def find_neighbors(
         only other words. None: both.
     RETURNS (List[Neighbor]): The neighbors, the nearest first. Neighbors with equal similarity have
         the order of the corpus.
-    RAISES (ValueError): The layer does not exist, or the corpus has no tokens.
+    RAISES (ValueError): The layer does not exist, the corpus has no tokens, or n is below 1.
     """
+    if n < 1:
+        raise ValueError(f"the number of neighbors must be at least 1, got {n}")
     pipe = elmo_pipe(nlp)
     known = [*map(str, range(pipe.bilm.config.n_layers + 1)), "top", "average"]
     if layer not in known:

@@ -144,39 +144,28 @@ class FrozenStacks:
         outputs = np.empty(shape, dtype="float32")
         mirror = mirrored(batch_sizes) if self.config.joined_directions else None
 
-        def run_tokens(d: int) -> None:
-            lstm, states, output = self.layers[0][d], (hidden[d, 0], cell[d, 0]), outputs[0, d]
-            if len(vectors) <= TOKEN_TYPES:
-                gates = lstm.project_inputs(vectors)
-                output[:] = lstm.run(gates, rows[d], batch_sizes, *states)
-                return
-            for steps, items in windows(batch_sizes, TOKEN_TYPES):
-                # All occurrences of a token in a window share one input product.
-                used, places = np.unique(rows[d, items], return_inverse=True)
-                gates = lstm.project_inputs(vectors[used])
-                output[items] = lstm.run(gates, places, batch_sizes[steps], *states)
-
-        def run_higher(i: int, d: int) -> None:
-            lstm, states, output = self.layers[i][d], (hidden[d, i], cell[d, i]), outputs[i, d]
-            inputs = outputs[i - 1, d]
-            if mirror is not None:
-                pair = [inputs, outputs[i - 1, 1 - d][mirror]]
-                inputs = np.concatenate(pair if d == 0 else pair[::-1], axis=1)
-            for steps, items in windows(batch_sizes, LAYER_ITEMS):
-                gates = lstm.project_inputs(inputs[items])
-                output[items] = lstm.run(gates, None, batch_sizes[steps], *states)
-            if self.highways:
-                gate = sigmoid(self.highways[i - 1][d](inputs))
-                output[:] = inputs + gate * (output - inputs)
-            elif self.config.use_skip_connections:
-                output += inputs
-
         def run(d: int, layers: Iterable[int]) -> None:
             for i in layers:
-                if i == 0:
-                    run_tokens(d)
-                else:
-                    run_higher(i, d)
+                lstm, states, output = self.layers[i][d], (hidden[d, i], cell[d, i]), outputs[i, d]
+                if i == 0 and len(vectors) <= TOKEN_TYPES:
+                    gates = lstm.project_inputs(vectors)
+                    output[:] = lstm.run(gates, rows[d], batch_sizes, *states)
+                    continue
+                inputs = outputs[i - 1, d] if i else vectors
+                if i and mirror is not None:
+                    pair = [inputs, outputs[i - 1, 1 - d][mirror]]
+                    inputs = np.concatenate(pair if d == 0 else pair[::-1], axis=1)
+                for steps, items in windows(batch_sizes, LAYER_ITEMS if i else TOKEN_TYPES):
+                    read: Any = (items, None)
+                    if i == 0:  # All occurrences of a token in a window share one input product.
+                        read = np.unique(rows[d, items], return_inverse=True)
+                    gates = lstm.project_inputs(inputs[read[0]])
+                    output[items] = lstm.run(gates, read[1], batch_sizes[steps], *states)
+                if i and self.highways:
+                    gate = sigmoid(self.highways[i - 1][d](inputs))
+                    output[:] = inputs + gate * (output - inputs)
+                elif i and self.config.use_skip_connections:
+                    output += inputs
 
         # A task runs all layers of a direction. With joined directions, it runs a single layer.
         every = range(self.config.n_layers)

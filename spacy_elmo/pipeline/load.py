@@ -1,5 +1,7 @@
 """Functions that load a pipeline, or make a pipeline from weights."""
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Optional
 
 import spacy
@@ -31,7 +33,9 @@ def is_pipeline(name_or_path: str) -> bool:
     path = user_path(name_or_path)
     if path.exists():
         return (path / "config.cfg").is_file()
-    return spacy.util.is_package(name_or_path)
+    package = find_spec(name_or_path) if spacy.util.is_package(name_or_path) else None
+    folders = (package and package.submodule_search_locations) or ()
+    return any(Path(folder, "meta.json").is_file() for folder in folders)
 
 
 def language_of(nlp: Language, name_or_path: str) -> Optional[str]:

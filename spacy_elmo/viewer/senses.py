@@ -198,25 +198,16 @@ def _context(one: Occurrence) -> list[str]:
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     """Project vectors onto their first two principal components.
 
-    The sign of a component is arbitrary. We choose the sign for which the component's largest
-    weight is positive, so that the map is always the same.
-
-    vectors (Floats2d): *Shape:* `(n, width)`
+    vectors (Floats2d): At least two vectors. *Shape:* `(n, width)`
     RETURNS (Tuple[Floats2d, Floats1d]): The points, `(n, 2)`; and the share of the variance of each
         component, `(2,)`. Both are zeros if all vectors are equal.
     """
-    centered = vectors - vectors.mean(axis=0)
-    if np.abs(centered).max(initial=0.0) < 1e-5:  # Smaller values are rounding errors.
+    from sklearn.decomposition import PCA
+
+    if np.ptp(vectors, axis=0).max() < 1e-5:  # Smaller values are rounding errors.
         return np.zeros((len(vectors), 2)), np.zeros(2)
-    _, lengths, components = np.linalg.svd(centered, full_matrices=False)
-    shares = np.zeros(2)
-    shares[: len(lengths)] = (lengths**2 / (lengths**2).sum())[:2]
-    components = components[:2]
-    largest = np.abs(components).argmax(axis=1)
-    components = components * np.sign(components[np.arange(len(components)), largest])[:, None]
-    places = np.zeros((len(vectors), 2))
-    places[:, : len(components)] = centered @ components.T
-    return places, shares
+    components = PCA(2, svd_solver="full")
+    return components.fit_transform(vectors), components.explained_variance_ratio_
 
 
 def project(vectors: Floats2d, method: str, *, seed: int = 0) -> tuple[Floats2d, Optional[float]]:

@@ -62,7 +62,6 @@ def test_formats(tmp_path, encoding):
         ("a.jsonl", '["a"]', r"line 1: expected a JSON object, got \['a'\]".replace("'", '"')),
         ("a.jsonl", '{"words": []}', "no key 'keys'"),
         ("a.jsonl", '{"words": ["a"], "keys": [], "doc": ""}', "1 words, but 0 lists of keys"),
-        ("a.jsonl", '{"words": ["a"], "keys": [["a%7"]], "doc": ""}', "'a%7' is not a sense key"),
         ("a.jsonl", '{"words": ["a"], "keys": [null], "doc": ""}', "no word has a sense"),
         ("a.jsonl.gz", "no gzip", "a.jsonl.gz is not a corpus with word senses"),
     ],
@@ -96,7 +95,7 @@ def test_first_senses(tmp_path):
         FirstSenses(folder)
 
 
-@pytest.mark.parametrize("key", ["bank", "bank%", "bank%6:00:00::", "%n"])
+@pytest.mark.parametrize("key", ["bank", "bank%", "bank%7", "bank%6:00:00::", "%n"])
 def test_no_sense_key(key):
     with pytest.raises(ValueError, match=f"'{key}' is not a sense key"):
         word_of(key)

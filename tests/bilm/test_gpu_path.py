@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from functools import partial
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 import spacy
 import torch
@@ -15,7 +14,6 @@ from spacy_elmo.bilm.graph import RecordedStacks
 from spacy_elmo.bilm.lstm import BiLMState, ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import SampledSoftmaxLoss
-from spacy_elmo.embedding.embed import _on_cpu
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.packing import pack
 from spacy_elmo.layers import bilm as layer
@@ -131,12 +129,6 @@ def test_names_of_devices(monkeypatch, name, device):
     monkeypatch.setattr(layer, "fitting", fitting := Mock())
     pipe.move_to(name)
     assert fitting.call_args.args[2] == device
-
-
-def test_layers_are_copied_as_they_are():
-    layers = [torch.randn(3, length, 4) for length in (2, 0, 5)]
-    for copied, values in zip(_on_cpu(layers), layers):
-        np.testing.assert_array_equal(copied, values.numpy())
 
 
 def test_stacks_to_record(monkeypatch):

@@ -28,12 +28,6 @@ def inclusion(n_draws):
     return 1 - (1 - once) ** n_draws
 
 
-@pytest.mark.parametrize("n_draws", [1, 7, 1000])
-def test_log_inclusion(softmax, n_draws):
-    got = softmax.log_inclusion(torch.arange(N_WORDS), n_draws).exp().detach()
-    np.testing.assert_allclose(got, inclusion(n_draws), rtol=1e-12)
-
-
 def test_words_are_drawn_as_often_as_expected(softmax):
     """By a generator of its own or by PyTorch's."""
     generator = torch.Generator()

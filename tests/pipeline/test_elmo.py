@@ -1,11 +1,9 @@
 import gc
 import random
 import shutil
-import sys
 import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ import spacy
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-import spacy_elmo
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.embedding.segmenters import Windows
 from spacy_elmo.weights import read_weights
@@ -255,22 +252,3 @@ def test_no_docs_are_kept(make_nlp):
     gc.collect()
     assert seen() is None
     assert nlp.get_pipe("elmo")._batch is None
-
-
-def test_a_short_doc_passes_through_few_files(make_nlp):
-    nlp, package = make_nlp(), str(Path(spacy_elmo.__file__).parent)
-    text = "The bank lends money ."
-    nlp(text)
-    files = set()
-
-    def note(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.startswith(package):
-            files.add(frame.f_code.co_filename)
-
-    sys.setprofile(note)
-    try:
-        nlp(text)
-    finally:
-        sys.setprofile(None)
-    assert any(file.endswith("recurrence.py") for file in files)
-    assert len(files) <= 12, sorted(files)

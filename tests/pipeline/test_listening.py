@@ -7,20 +7,15 @@ from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Span
 from spacy.training import Example
 
-from helpers.components import WIDTH, embed
-
-
-def listener(width):
-    return {"@architectures": "spacy-elmo.ElmoListener.v1", "width": width}
-
+from helpers.components import embed, listener
 
 INPUT = {"@architectures": "spacy-elmo.ConcatEmbed.v1", "embed": embed(), "width": None}
 OUTPUT = {"@architectures": "spacy-elmo.OutputConcat.v1", "tok2vec": embed()}
 # Blocks without a width, and where the same can be had with one.
 BLOCKS = {
-    "listener": (listener(None), listener(WIDTH)),
-    "output": ({**OUTPUT, "elmo": listener(None)}, {**OUTPUT, "elmo": listener(WIDTH)}),
-    "input": ({**INPUT, "elmo": listener(None)}, None),
+    "listener": (listener(width=None), listener()),
+    "output": ({**OUTPUT, "elmo": listener(width=None)}, {**OUTPUT, "elmo": listener()}),
+    "input": ({**INPUT, "elmo": listener(width=None)}, None),
 }
 
 

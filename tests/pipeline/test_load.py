@@ -24,8 +24,11 @@ def test_pipelines_and_weights(tmp_path, make_nlp, tiny_weights):
     assert (layers(read_pipeline(str(tmp_path / "model"))) == layers(nlp)).all()
 
 
-def test_packages_and_languages(monkeypatch, tiny_weights):
-    monkeypatch.setattr(spacy.util, "is_package", lambda name: name == "de_elmo")
+def test_packages_and_languages(tmp_path, monkeypatch, tiny_weights):
+    (tmp_path / "de_elmo").mkdir()
+    (tmp_path / "de_elmo" / "meta.json").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(spacy.util, "is_package", lambda name: name in ("de_elmo", "numpy"))
     monkeypatch.setattr(spacy, "load", lambda name: f"the package {name}")
     assert read_pipeline("de_elmo") == "the package de_elmo"
     assert read_pipeline(str(tiny_weights)).lang == "xx"
@@ -43,5 +46,6 @@ def test_what_is_no_language_model(tmp_path, make_nlp):
     nlp.add_pipe("elmo", name="second", config={"weights": None})
     with pytest.raises(ValueError, match="several 'elmo' pipes: elmo, second"):
         elmo_pipe(nlp)
-    with pytest.raises(ValueError, match="no weights at"):
-        elmo_pipe(read_pipeline(str(tmp_path / "missing"))).bilm  # noqa: B018
+    for name in (str(tmp_path / "missing"), "numpy"):
+        with pytest.raises(ValueError, match="no weights at"):
+            elmo_pipe(read_pipeline(name)).bilm  # noqa: B018

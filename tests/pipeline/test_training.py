@@ -1,6 +1,5 @@
 """`spacy train`, and what becomes of its pipelines."""
 
-import zipfile
 from dataclasses import fields
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import spacy
 import srsly
 from spacy.cli.debug_config import debug_config
 from spacy.cli.init_config import fill_config
-from spacy.cli.package import package
 from spacy.cli.train import train
 from spacy.tokens import DocBin
 from thinc.api import Config
@@ -59,24 +57,6 @@ def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
     scores = srsly.read_json(trained / "scores.json")
     for name in ("ents_f", "cats_score"):
         assert scores[name] == pytest.approx(best[name], abs=1e-6)
-
-
-@pytest.mark.processes
-def test_package(trained, tmp_path):
-    """It carries what is to be said of the weights."""
-    nlp = spacy.load(trained / "training" / "model-best")
-    said = {"attribution": "The weights are Maria's.", "licence": "CC-BY-4.0"}
-    nlp.get_pipe("elmo").bilm.provenance.update(said)
-    nlp.to_disk(tmp_path / "pipeline")
-    how = {"name": "tiny", "version": "1.2.3", "create_sdist": False, "create_wheel": True}
-    package(tmp_path / "pipeline", tmp_path, **how)
-    wheel = next((tmp_path / "en_tiny-1.2.3" / "dist").glob("*.whl"))
-    with zipfile.ZipFile(wheel) as archive:
-        texts = {name: archive.read(name).decode("utf8", "replace") for name in archive.namelist()}
-    for folder in ("en_tiny/en_tiny-1.2.3/", "en_tiny-1.2.3.dist-info/"):
-        found = [n for n in texts if n.startswith(folder) and n.endswith("LICENSES_SOURCES")]
-        assert texts[found[0]] == said["attribution"]
-    assert "License: CC-BY-4.0" in texts["en_tiny-1.2.3.dist-info/METADATA"]
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
