@@ -45,15 +45,16 @@ def init_pretraining_cli(
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
     """
-    from ..pretraining.run import find_prepared, is_this_machine, measure_speed
-    from ..text.reading import check_text_format
+    from ..pretraining.run import is_this_machine, measure_speed
+    from ..text.reading import check_text_format, find_files
     from ..text.size import estimate_tokens
 
     check_new(output, force=force)
     check_text_format(format, lang)
     parsed = parse_budget(budget)
     for inputs in (corpus, dev):
-        find_prepared(inputs)  # A prepared corpus must be the only input.
+        if len(inputs) > 1:
+            find_files(inputs)  # A prepared corpus must be the only input.
     n_tokens = estimate_tokens(corpus, format=format)
     if not n_tokens or not estimate_tokens(dev, format=format):
         name, inputs = ("--dev", dev) if n_tokens else ("--corpus", corpus)

@@ -36,6 +36,13 @@ logger = logging.getLogger("spacy")
 class FeatureCache(Protocol):
     """Interface of a cache of layers."""
 
+    def use_model(self, model: str) -> None:
+        """Set the model whose layers are cached. Call this before `get` and `add`.
+
+        model (str): Result of `BiLMShim.features_model`, which identifies the weights, the
+            precision and the initial LSTM state.
+        """
+
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
         """Return the layers of each key; None for a key that the cache does not contain.
 
@@ -55,7 +62,7 @@ class FeatureCache(Protocol):
 class MemoryFeatures:
     """Cache of a frozen language model's layers in the memory of this process.
 
-    A copy of the cache is empty.
+    It contains the layers of only one model. A copy of the cache is empty.
 
     size (float): Maximum size in MB. When the cache is full, it keeps its entries, and the layers
         of other sequences are computed in every epoch.
@@ -65,12 +72,23 @@ class MemoryFeatures:
 
     def __init__(self, size: float = 1024.0, dtype: str = "float32"):
         self.size, self.dtype = size, check_cache_settings(size, dtype)
+        self._model = ""
+        self.clear()
+
+    def clear(self) -> None:
+        """Delete all entries."""
         self._kept: dict[bytes, np.ndarray] = {}
         self.n_bytes = 0
         self._is_full = False
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def use_model(self, model: str) -> None:
+        """Set the model whose layers are cached. If the model changes, delete all entries."""
+        if model != self._model:
+            self.clear()
+            self._model = model
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
         """Return the layers of each key; None for a key that the cache does not contain."""
@@ -207,6 +225,7 @@ def kept_layers(
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.
     """
     config, model = shim.bilm.config, shim.features_model()
+    cache.use_model(model)
     carry = shim.settings.initial_state == "carry"
     pieces = [cut_doc(doc, cut, model, carry=carry) for doc, cut in zip(docs, segments)]
     each = [(doc, one) for doc, cut in zip(docs, pieces) for one in cut]

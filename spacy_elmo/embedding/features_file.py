@@ -49,6 +49,9 @@ class DiskFeatures:
         self._is_closed_to_more = False
         self._is_damaged = False
 
+    def use_model(self, model: str) -> None:
+        """Do nothing, because the file can contain the layers of several models."""
+
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
         """Return the layers of each key; None if the entry is missing or damaged."""
         with self._lock:

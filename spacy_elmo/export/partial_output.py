@@ -21,7 +21,7 @@ from srsly.msgpack import Packer, Unpacker
 
 from ..files.atomic import lock, publish, replace_folder
 from ..files.errors import by_its_name
-from ..files.unfinished import MARKER, delete, delete_ours, make_ours, sweep
+from ..files.unfinished import MARKER, PREVIOUS, check_ours, delete, delete_ours, make_ours, sweep
 from .entries import Embedded
 from .places import LocalFolder, partial_folder
 
@@ -41,6 +41,18 @@ class PartialOutput:
         self.folder = partial_folder(output)
         self.shards = LocalFolder(self.folder / SHARDS)
         self.whole = self.folder / JOINING / "whole"
+
+    def check(self) -> None:
+        """Check that the folder does not exist, or was made by this version of spacy-elmo.
+
+        RAISES (ValueError): Another program or another version made the folder.
+        """
+        check_ours(self.folder)
+        if not LocalFolder(self.folder).names() <= {MARKER, SHARDS, JOINING, PREVIOUS}:
+            raise ValueError(
+                f"{self.folder} was started by another version of spacy-elmo, and cannot be "
+                f"resumed. Begin again with `force=True`."
+            )
 
     @contextmanager
     def held(self, *, begin_again: bool) -> Iterator[None]:

@@ -119,8 +119,11 @@ class _Job(NamedTuple):
                 part.delete()
                 return written
             check_room(output, self.format, force)
+        begin_again = force and not resume
+        if not begin_again:
+            part.check()
         try:
-            with full_disk(output, ADVICE), part.held(begin_again=force and not resume):
+            with full_disk(output, ADVICE), part.held(begin_again=begin_again):
                 plan = partial(make_plan, sources, None, tokenize=self.tokenize, column=self.column)
                 shards = open_shards(part.shards, SUFFIX, settings, sources, plan)
                 numbers = range(len(shards.plan))

@@ -8,6 +8,7 @@ from .atomic import (
     atomic_write,
     lock,
     publish,
+    put_on_disk,
     replace_folder,
 )
 from .errors import by_its_name, full_disk

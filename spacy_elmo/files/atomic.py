@@ -7,6 +7,7 @@ see the old content or the complete new content.
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,12 +108,19 @@ def publish(whole: Path, path: Path) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+def put_on_disk(file: BinaryIO) -> None:
+    """Flush an open file to the disk. The content of a device or FIFO is only passed on."""
+    file.flush()
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        os.fsync(file.fileno())
+
+
 def _put_on_disk(path: Path) -> None:
     """Flush a file, or all files in a folder, to the disk."""
     for file in path.rglob("*") if path.is_dir() else [path]:
         if file.is_file():
             with file.open("rb+") as opened:
-                os.fsync(opened.fileno())
+                put_on_disk(opened)
 
 
 @contextmanager

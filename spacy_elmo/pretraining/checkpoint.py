@@ -9,7 +9,8 @@ newest `keep` checkpoints remain. A checkpoint that cannot be read is skipped wi
 the run resumes from the one before. Its file is then renamed to `.damaged`, never deleted.
 
 Invariant: the resumed run writes the same weights as a run that was not interrupted. So resuming
-raises an error if the text or a setting differs. Only limits, settings of evaluation and output,
+raises an error if the text or a setting differs. (Settings that are newer than the checkpoint are
+not compared.) Only limits, settings of evaluation and output,
 and `accumulate_gradient` may differ (`FREE`). Some values may be lower, to save a run that diverged
 (`LOWERED`).
 """

@@ -85,7 +85,9 @@ class Muon(torch.optim.Optimizer):
         weight.mul_(1.0 - group["lr"] * group["weight_decay"])
         n_blocks = group["n_blocks"]
         assert weight.grad is not None
-        momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        if "momentum" not in self.state[weight]:
+            self.state[weight]["momentum"] = torch.zeros_like(weight)
+        momentum = self.state[weight]["momentum"]
         momentum.lerp_(weight.grad, 1.0 - MOMENTUM)
         directions = weight.grad.lerp(momentum, MOMENTUM).chunk(n_blocks)
         for block, direction in zip(weight.chunk(n_blocks), directions):

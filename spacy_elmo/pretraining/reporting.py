@@ -143,7 +143,7 @@ class Reporter:
         if self.trainer.stopped:
             self.msg.warn(
                 f"Stopped at step {progress.step:,}. To resume from {self.output / 'checkpoints'}, "
-                f"run it again with `resume`"
+                f"run it again with --resume (in Python: `resume=True`)"
             )
             return
         self._say_end()

@@ -175,18 +175,14 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
 def find_prepared(inputs: Inputs) -> Optional[Union[str, Path]]:
     """Return the folder or URL of `inputs` if it is a prepared corpus; None for text files.
 
-    RAISES (ValueError): `inputs` has a prepared corpus and something else.
+    With several inputs, the result is None. `find_files` then refuses a prepared corpus.
     """
     given = [inputs] if isinstance(inputs, str) else inputs
-    if len(given) == 1 and is_url(given[0]):
+    if len(given) > 1:
+        return None
+    if is_url(given[0]):
         return given[0]
-    prepared = next(filter(is_prepared, given), None)
-    if prepared is not None and len(given) > 1:
-        raise ValueError(
-            f"{prepared} is a prepared corpus, and there is other text. Give one prepared corpus, "
-            f"or only text files."
-        )
-    return None if prepared is None else user_path(prepared)
+    return user_path(given[0]) if is_prepared(given[0]) else None
 
 
 def keep_freed_memory() -> bool:
@@ -240,7 +236,7 @@ def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
     if prepared is not None:
         return open_corpus(prepared)
     sentences = read_sentences(find_files(inputs), format=config.corpus.format, lang=config.lang)
-    return read_corpus(_first(sentences, n_tokens), "the training text")
+    return read_corpus(_first(sentences, n_tokens), ", ".join(map(str, inputs)))
 
 
 def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:

@@ -20,12 +20,12 @@ from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
 from .corpus import Corpus, number_tokens
 from .manifest import TOKENS
 from .reading import sentences_of_lines, splitter_of
-from .shards import Shards, TypeTable, array_writer, read_array, spell
+from .shards import Shards, TypeTable, array_writer, read_array, spell, write_shards
 
 PART_VERSION = 2  # Increase it if the content of a part changes.
 MAX_NAMED = 20  # Maximum number of skipped lines that are named per file.
 DOCUMENTS = "documents.npy"  # Only in the corpora of earlier versions. It is not read.
-STARTS, TOKENS_FILE = "starts.npy", "tokens-00000.npy"
+STARTS = "starts.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
 ARRAYS = (STARTS, DOCUMENTS, CHARACTERS, OFFSETS, COUNTS)
 MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # These types have the ids 0 and 1.
@@ -182,16 +182,19 @@ def merge_parts(parts_folder: Path, parts: Sequence[Summary], folder: Path) -> N
     n_sentences = sum(part.n_sentences for part in parts)
     with (
         progress_bar(n_items, "Writing", "tokens") as bar,
-        array_writer(folder / TOKENS_FILE, "int32", n_items) as write_tokens,
         array_writer(folder / STARTS, "int64", n_sentences) as write_starts,
     ):
-        start = 0
-        for part in _read_parts(parts_folder, parts):
-            of_part = np.array([ids[spelled] for spelled in part.types.spelled()], "int32")
-            write_tokens(of_part[part.ids])
-            write_starts(start + np.cumsum(part.sizes, dtype="int64") - part.sizes)
-            start += len(part.ids)
-            bar.update(len(part.ids))
+
+        def tokens() -> Iterator[np.ndarray]:
+            start = 0
+            for part in _read_parts(parts_folder, parts):
+                write_starts(start + np.cumsum(part.sizes, dtype="int64") - part.sizes)
+                start += len(part.ids)
+                bar.update(len(part.ids))
+                of_part = np.array([ids[spelled] for spelled in part.types.spelled()], "int32")
+                yield of_part[part.ids]
+
+        write_shards(folder, tokens(), n_items)
 
 
 def read_arrays(folder: Path) -> Corpus:

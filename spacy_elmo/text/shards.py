@@ -10,10 +10,11 @@ import numpy as np
 from ..files import atomic_stream
 
 TYPES_AT_A_TIME = 1 << 16
+SHARD_SIZE = 1 << 26  # A download that was interrupted continues with the next file.
 
 
 class Shards:
-    """One-dimensional array in pieces. Earlier versions wrote the tokens of a corpus in pieces.
+    """One-dimensional array in pieces, such as the files of `write_shards`.
 
     arrays (Sequence[numpy.ndarray]): The pieces, in order.
     """
@@ -101,6 +102,28 @@ def array_writer(path: Path, dtype: str, length: int) -> Iterator[Callable[[np.n
         header = {"descr": kind.str, "fortran_order": False, "shape": (length,)}
         np.lib.format.write_array_header_1_0(file, header)
         yield lambda items: file.write(np.ascontiguousarray(items, kind).data)
+
+
+def write_shards(
+    folder: Path, arrays: Iterator[np.ndarray], length: int, size: int = SHARD_SIZE
+) -> None:
+    """Write arrays of token ids as one array in several files: `tokens-00000.npy` and so on.
+
+    folder (Path): The folder.
+    arrays (Iterator[numpy.ndarray]): The arrays, in order.
+    length (int): Number of items in all arrays.
+    size (int): Number of items in a file; the last file may have fewer.
+    """
+    rest = np.empty(0, "int32")
+    for number, first in enumerate(range(0, length, size)):
+        room = min(size, length - first)
+        with array_writer(folder / f"tokens-{number:05}.npy", "int32", room) as write:
+            while room:
+                items, rest = rest[:room], rest[room:]
+                write(items)
+                room -= len(items)
+                if room:
+                    rest = next(arrays)
 
 
 def read_array(path: Path) -> np.ndarray:

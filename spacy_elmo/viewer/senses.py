@@ -198,7 +198,7 @@ def _context(one: Occurrence) -> list[str]:
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:
     """Project vectors onto their first two principal components.
 
-    vectors (Floats2d): At least two vectors. *Shape:* `(n, width)`
+    vectors (Floats2d): At least one vector. *Shape:* `(n, width)`
     RETURNS (Tuple[Floats2d, Floats1d]): The points, `(n, 2)`; and the share of the variance of each
         component, `(2,)`. Both are zeros if all vectors are equal.
     """

@@ -1,4 +1,3 @@
-# ruff: noqa: F401
 """Weights on disk: readers and writers for all formats.
 
 spaCy imports this package to find the registered readers. Modules that need h5py or PyTorch are
@@ -50,3 +49,14 @@ def language_of_weights(path: Union[str, Path]) -> Optional[str]:
         return named.lang
     lang = read_weights(path).provenance.get("lang")
     return lang if isinstance(lang, str) else None
+
+
+__all__ = [
+    "BUNDLED",
+    "HOW_TO_GIVE_WEIGHTS",
+    "find_named",
+    "is_available",
+    "language_of_weights",
+    "locate",
+    "read_weights",
+]

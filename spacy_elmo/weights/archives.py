@@ -61,8 +61,12 @@ def opened(file: Readable) -> BinaryIO:
         return file.read()
     if file.exists() and not file.is_file():  # A named pipe or a device may be endless.
         raise ValueError(f"{file}: cannot be read: not a regular file")
-    with named_errors(f"{file}: cannot be read", OSError):
+    try:
         return file.open("rb")
+    except FileNotFoundError:
+        raise ValueError(f"{file}: the file is missing. Copy it there") from None
+    except OSError as error:
+        raise ValueError(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def read_bytes(file: File, max_bytes: int) -> bytes:

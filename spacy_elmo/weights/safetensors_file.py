@@ -4,7 +4,6 @@ The metadata in the header contain config and provenance. Vocabularies are tenso
 large vocabularies do not fit into the header.
 """
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import srsly
 from safetensors import SafetensorError, safe_open
 
-from ..files import atomic_stream, atomic_write
+from ..files import atomic_stream, atomic_write, put_on_disk
 from ..files.errors import bounded, named_errors
 from ..frozen.config import BiLMConfig, parameter_shapes
 from ..frozen.memory import Arrays, Weights
@@ -83,11 +82,10 @@ class SafetensorsFile(Format):
             if bundle.prediction is not None:
                 file = later.enter_context(atomic_stream(softmax))
                 file.write(softmax_to_bytes(bundle.prediction, dtype))
-                file.flush()
+                put_on_disk(file)
             with atomic_stream(target) as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())  # If the disk is full, the old model stays complete.
+                put_on_disk(file)  # If the disk is full, the old model stays complete.
                 # Delete the old softmax before the weights appear. A softmax must never be next to
                 # the weights of another model.
                 softmax.unlink(missing_ok=True)

@@ -109,7 +109,7 @@ def test_prepared_corpus_beside_other_text(folder, name, other):
     shown += run_elmo(
         "pretrain", "a.cfg", "-o", "out", f"--paths.{name}", f'["{other}", "b"]', status=1
     ).output
-    assert " ".join(shown.split()).count("is a prepared corpus, and there is other text") == 2
+    assert " ".join(shown.split()).count("is a prepared corpus or a pipeline, not text") == 2
     assert not (folder / "b.cfg").exists()
 
 

@@ -124,10 +124,13 @@ def test_nothing_is_overwritten(embed, folder, monkeypatch):
     assert len(read("npz", output)) == len(SENTENCES)
 
 
+OLD_FILES = ["manifest.json", "chunks/00000000"]
+
+
 @pytest.mark.parametrize("is_link", [False, True])
-@pytest.mark.parametrize("names", [[], ["manifest.json", "chunks/00000000"]])
+@pytest.mark.parametrize("names", [[], ["x"], OLD_FILES, [".spacy-elmo", *OLD_FILES]])
 def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, names, is_link):
-    """It is a user's, or of an earlier version, whose folders had no mark."""
+    """It is a user's, or of an earlier version, whose folders had no mark, or another content."""
     part = folder / "out.npz.part"
     place = folder / "victim" if is_link else part
     (place / "chunks").mkdir(parents=True)
@@ -135,11 +138,16 @@ def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, names, is_li
         (place / name).write_text("mine")
     if is_link:
         part.symlink_to(place)
-    for settings in ({}, {"resume": True}, {"force": True}):
-        with pytest.raises(ValueError, match=r"out\.npz\.part is in the way: .* Move it"):
+    is_ours = ".spacy-elmo" in names and not is_link
+    message = "was started by another .*`force=True`" if is_ours else "is in the way: .* Move it"
+    for settings in ({}, {"resume": True}, {"resume": is_ours, "force": True}):
+        with pytest.raises(ValueError, match=rf"out\.npz\.part {message}"):
             embed(**settings)
     assert content(place) == dict.fromkeys(names, b"mine")
     assert not (folder / "out.npz").exists()
+    if is_ours:
+        assert embed(force=True).entries == len(SENTENCES)
+        assert not part.exists()
 
 
 def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_nlp):

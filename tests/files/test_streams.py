@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.files import atomic_stream, atomic_write, is_stream, publish
+from spacy_elmo.files import atomic_stream, atomic_write, is_stream, publish, put_on_disk
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has other devices")
 
@@ -36,6 +36,7 @@ def test_fifo(tmp_path):
     atomic_write(fifo, "one\n")
     with atomic_stream(fifo) as file:
         file.write(b"two\n")
+        put_on_disk(file)
     (tmp_path / "whole").write_text("three\n")
     publish(tmp_path / "whole", fifo)
     assert os.read(reader, 100) == b"one\ntwo\nthree\n"

@@ -4,15 +4,24 @@ import numpy as np
 import pytest
 
 from spacy_elmo.text import shards as shards_module
-from spacy_elmo.text.shards import Shards, TypeTable, array_writer, read_array, spell
+from spacy_elmo.text.shards import (
+    Shards,
+    TypeTable,
+    array_writer,
+    read_array,
+    spell,
+    write_shards,
+)
 
 STRINGS = ["<S>", "</S>", "a", "", "naïve", "日本 😀", "\n", "\0", "\ud800", "\udc00x", "b\r\n"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_shards_are_one_array(size):
+def test_shards_are_one_array(tmp_path, size):
     items = np.arange(1000, 1030, dtype="int32")
-    found = Shards([items[first : first + size] for first in range(0, 30, size)])
+    write_shards(tmp_path, iter(np.split(items, [2, 2, 9, 29])), 30, size)
+    found = Shards([read_array(path) for path in sorted(tmp_path.iterdir())])
+    assert len(list(tmp_path.iterdir())) == -(-30 // size)
     assert len(found) == 30
     for where in (
         *[slice(a, b) for a in (None, 0, 3, 4, 29, -5) for b in (None, 0, 8, 30, 50, -1)],

@@ -281,8 +281,8 @@ PREDICTING = [
 LARGE = f"a\t{'9' * 5000}"
 LINE_22 = "line 22 is not 'token<TAB>id'"
 MANYLANGS = [
-    *((without(name), name, "No such file") for name in ("char.dic", "word.dic")),
-    *((without(name), name, "missing") for name in ("config.json", "token_embedder.pkl")),
+    *((without(name), name, "missing") for name in ("char.dic", "word.dic", "config.json")),
+    (without("token_embedder.pkl"), "token_embedder.pkl", "missing"),
     (characters(lambda lines: lines[:-1]), "21 entries, but 'char_emb_layer.embedding.weight'"),
     (last_character("new\t22"), "line 22 has the id 22, but"),
     (last_character("new\t3"), "line 22 repeats the id 3"),

@@ -20,6 +20,10 @@ from ...frozen.packing import pack
 from ..shared.bio import BIOTags
 from .model import CRF_PARAMS, Chains
 
+# If scores are further apart, a product of their exponentials can underflow.
+MAX_SPREAD = 600.0
+IMPOSSIBLE = -1e30  # In place of minus infinity, which has no gradient.
+
 
 def sequence_loss(
     chains: Chains, tags: BIOTags, allowed: Sequence[Optional[np.ndarray]]
@@ -37,7 +41,9 @@ def sequence_loss(
     RETURNS (Tuple[float, Chains]): The loss, summed over the Docs, and its gradient.
     """
     arrays = [*(getattr(chains, name) for name in CRF_PARAMS), *chains.scores]
-    leaves = [xp2torch(values).double().requires_grad_() for values in arrays]
+    # Apple's GPU has no float64, but its arrays are NumPy's.
+    device = "cpu" if isinstance(chains.start, np.ndarray) else None
+    leaves = [xp2torch(values, device=device).double().requires_grad_() for values in arrays]
     params, scores = leaves[: len(CRF_PARAMS)], leaves[len(CRF_PARAMS) :]
     valid = [x + x.new_tensor(getattr(tags, name)) for x, name in zip(params, CRF_PARAMS)]
     right = [
@@ -56,14 +62,15 @@ def log_partition(
     """Compute the log partition function of a CRF, the log sum of exp(score) over all sequences.
 
     The arguments are the fields of `Chains`, in float64. Minus infinity excludes a tag or a
-    transition. At least one sequence of tags must be possible. If the scores of two tags differ by
-    more than 700, the result may be too large.
+    transition. At least one sequence of tags must be possible.
 
     RETURNS (Tensor): The logarithm for each Doc that has tokens. *Shape:* `(n_docs,)`
     """
     order = pack([len(values) for values in scores if len(values)])
     rows = torch.from_numpy(order.positions[0]).to(start.device)
     first, *steps = torch.cat(list(scores))[rows].split(order.batch_sizes)
+    each = torch.cat(list(scores)), start, transitions, transitions
+    is_wide = sum(map(_spread, each)) > MAX_SPREAD
     largest = transitions.detach().max()
     factors = (transitions - largest).exp()
     # For each Doc and tag: the log sum of exp(score) over all sequences of tags that end there.
@@ -71,8 +78,18 @@ def log_partition(
     for step in steps:
         ended.append(values[len(step) :])
         values = values[: len(step)]
+        if is_wide:
+            values = values.clamp(min=IMPOSSIBLE)[:, :, None] + transitions.clamp(min=IMPOSSIBLE)
+            values = values.logsumexp(dim=1) + step
+            continue
         highest = values.detach().amax(dim=1, keepdim=True)
         sums = ((values - highest).exp() @ factors).clamp(min=torch.finfo(step.dtype).tiny)
         values = sums.log() + (highest + largest) + step
     last = torch.cat([values, *ended[::-1]]) + end
     return last.logsumexp(dim=1)[np.argsort(order.order)]
+
+
+def _spread(values: Tensor) -> float:
+    """Return the difference between the largest and the smallest finite value."""
+    finite = values.detach()[values.isfinite()]
+    return float(finite.max() - finite.min()) if len(finite) else 0.0

@@ -112,7 +112,11 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
     with named_errors(f"saved weights of a task's model with {shortened(sizes)}", kinds):
         with on_meta_device():
             module = build(**sizes)
-        module.load_state_dict(load(state), assign=True)
+        tensors = {name: tensor.float() for name, tensor in load(state).items()}
+        for name, tensor in tensors.items():
+            if not tensor.isfinite().all():
+                raise ValueError(f"'{name}' contains values that are not finite")
+        module.load_state_dict(tensors, assign=True)
     return module
 
 

@@ -9,6 +9,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.types import Floats2d
 
+from ...layers.finite import check_loss
 from ...registry import registry
 from ..shared.spans import name_of
 from ..shared.torch_module import check_initialized
@@ -42,6 +43,18 @@ class TextPairCategorizer(TextCategorizer):
         """
         check_initialized(self.model, self.name)
         return super().update(examples, **settings)
+
+    def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> tuple[float, Floats2d]:
+        """Compute the loss and its gradient, like spaCy's `textcat`.
+
+        examples (Iterable[Example]): The examples.
+        scores (Floats2d): The model's output for them.
+        RETURNS (Tuple[float, Floats2d]): The loss and its gradient.
+        RAISES (ValueError): A label is unknown, or the loss is not finite.
+        """
+        loss, d_scores = super().get_loss(examples, scores)
+        check_loss(loss, self.name)
+        return loss, d_scores
 
     def _examples_to_truth(self, examples: Iterable[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Convert the gold labels to an array, and mark which of them are annotated.

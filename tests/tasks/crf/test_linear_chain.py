@@ -160,16 +160,12 @@ def test_a_long_chain():
 @pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
 @pytest.mark.parametrize("scale", [100.0, 5000.0])
 def test_scores_whose_exponentials_are_no_numbers(scheme, scale):
-    """Where the best tags of two tokens exclude each other, too. Beyond 700, log Z may be larger
-    than it is, but is a number."""
+    """Where the best tags of two tokens exclude each other, too."""
     tags = scheme(["A", "B"])
     for seed in range(8):
         chains = random_chains(seed, lengths=[1 + seed % 4], n_tags=len(tags), scale=scale)
         chains = constrained(replace(chains, transitions=chains.transitions / scale), tags)
         log_z, expected = partition(chains)
         wanted, _, pairs, _ = brute_force(chains.scores[0], chains)
-        assert wanted - 1e-9 * abs(wanted) <= log_z < np.inf
-        assert expected.transitions.isfinite().all()
-        if scale == 100.0:
-            assert log_z == pytest.approx(wanted, rel=1e-12)
-            np.testing.assert_allclose(expected.transitions, pairs, atol=1e-9)
+        assert log_z == pytest.approx(wanted, rel=1e-12)
+        np.testing.assert_allclose(expected.transitions, pairs, atol=1e-9)
