@@ -65,11 +65,8 @@ def package(tmp_path, monkeypatch):
     for where in (transformer, run_trial):
         monkeypatch.setattr(where, "find_folder", lambda: tmp_path)
     monkeypatch.setattr(transformer, "MAX_PIECES", MAX_PIECES)
-    caches = (transformer.read_transformer, run_trial.describe_model)
-    for cached in caches:
-        cached.cache_clear()
     yield
-    for cached in caches:
+    for cached in (transformer.read_transformer, run_trial.describe_model):
         cached.cache_clear()
 
 

@@ -19,18 +19,9 @@ from spacy_elmo.tasks.srl.frames import gold_frames
 from spacy_elmo.tasks.srl.model import InstanceScorer
 
 from helpers.calls import note_calls
-from helpers.commands import run_python
 from helpers.components import concat_input, embed, listener
 from helpers.gradients import check_gradients, parameters, randomize
-from helpers.tasks import (
-    CLUSTERS,
-    LSTM,
-    RNN,
-    TASKS,
-    cluster_examples,
-    question_examples,
-    without_elmo,
-)
+from helpers.tasks import LSTM, RNN, TASKS, without_elmo
 
 CRF, SRL, COREF, QA, TEXTPAIR = TASKS
 
@@ -202,15 +193,6 @@ def test_a_doc_bin_keeps_what_is_found(task, know):
         assert attrs[0] == attrs[1]
 
 
-def test_a_new_process_knows_the_components(know, tmp_path):
-    nlp = spacy.blank("en")
-    for task in TASKS:
-        nlp.add_pipe(task.factory, source=know(task))
-    nlp.to_disk(tmp_path)
-    code = f"import spacy; print(*spacy.load({str(tmp_path)!r}).pipe_names)"
-    assert run_python("-c", code).split() == nlp.pipe_names
-
-
 @pytest.mark.processes
 def test_processes(task, know):
     nlp = know(task)
@@ -304,11 +286,11 @@ def crf_examples(nlp):
 
 def unanswerable(nlp):
     """A question, and one that its context does not answer."""
-    return question_examples(nlp, [QA.texts[0], (QA.texts[0][0], QA.texts[1][1], [])])
+    return QA.examples(nlp, [QA.texts[0], (QA.texts[0][0], QA.texts[1][1], [])])
 
 
 def some_clusters(nlp):
-    return cluster_examples(nlp, CLUSTERS[1:4])
+    return COREF.examples(nlp, COREF.texts[1:4])
 
 
 ELMO = {"elmo": True, "tok2vec": INPUT, **BOTH, "max_batch_tokens": 30}

@@ -1,6 +1,6 @@
 """The component `elmo_coref`: what it reads, learns from and writes."""
 
-import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from spacy_elmo.tasks.coref.model import DocRanker
 from helpers.calls import note_calls
 from helpers.commands import run_python
 from helpers.components import embed
+from helpers.models import check_refused
 from helpers.tasks import CLUSTERS, COREF, cluster_examples, coref
 
 NLP = spacy.blank("en")
@@ -72,8 +73,8 @@ def test_training_reads_some_sentences(make, monkeypatch):
 def test_only_singletons_teach_nothing(make):
     nlp = make(COREF, singletons=False)
     doc = make_doc(nlp.vocab, ["Tom", "ran"], [[(0, 1)]])
-    with pytest.raises(ValueError, match="no clusters of several mentions, as singletons = false"):
-        nlp.initialize(lambda: [Example(nlp.make_doc("Tom ran"), doc)])
+    data = [Example(nlp.make_doc("Tom ran"), doc)]
+    check_refused(lambda: nlp.initialize(lambda: data), "several mentions, as singletons = false")
 
 
 @pytest.mark.slow
@@ -114,8 +115,7 @@ def test_clusters_of_before_are_replaced(trained):
 def test_other_keys(make, trained):
     nlp = make(COREF, span_cluster_prefix="chains")
     data = cluster_examples(nlp)
-    with pytest.raises(ValueError, match="chains_1"):
-        nlp.initialize(lambda: data)
+    check_refused(lambda: nlp.initialize(lambda: data), "chains_1")
     for one in data:
         write_clusters(one.reference, read_clusters(one.reference), "chains")
     nlp.initialize(lambda: data)
@@ -152,9 +152,7 @@ def test_wrong_gold_clusters_are_named(trained, clusters, named):
     data = [example("Tom and Maria ran . They left .", clusters)]
     initialize = trained.get_pipe("elmo_coref").initialize
     for use in (trained.update, trained.evaluate, lambda data: initialize(lambda: data)):
-        with pytest.raises(ValueError, match=re.escape(named)) as error:
-            use(data)
-        assert "\n" not in str(error.value)
+        assert "\n" not in check_refused(partial(use, data), named)
 
 
 def test_mentions_out_of_reach_are_no_error(trained):
