@@ -8,7 +8,6 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.analysis import corpora
-from spacy_elmo.analysis.corpora import sentence_doc
 from spacy_elmo.analysis.neighbors import Neighbor, find_neighbors, find_token
 from spacy_elmo.cli.neighbors import marked
 
@@ -20,18 +19,13 @@ DATA = reference.random_datasets(TINY_OPTIONS, seed=1)  # of `tiny_weights`
 SENTENCE = ["the", "play", "ends", "."]
 
 
-def random_corpus(n=30):
-    rng = np.random.default_rng(0)
-    words = ["the", "Play", "play", "plays", "a", "naïve", "日本", "."]
-    corpus = [rng.choice(words, size=rng.integers(1, 7)).tolist() for _ in range(n)]
-    return [*corpus[:5], SENTENCE, *corpus[5:], corpus[3], SENTENCE]
-
-
-CORPUS = random_corpus()
+RNG, WORDS = np.random.default_rng(0), ["the", "Play", "play", "plays", "a", "naïve", "日本", "."]
+DRAWN = [RNG.choice(WORDS, size=RNG.integers(1, 7)).tolist() for _ in range(30)]
+CORPUS = [*DRAWN[:5], SENTENCE, *DRAWN[5:], DRAWN[3], SENTENCE]
 
 
 def docs_of(corpus=CORPUS):
-    return (sentence_doc(Vocab(), sentence) for sentence in corpus)
+    return (corpora.sentence_doc(Vocab(), sentence) for sentence in corpus)
 
 
 def brute_force(position=1, select=lambda layers: layers[2], same_word=None, warm=True):

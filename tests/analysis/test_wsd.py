@@ -71,7 +71,6 @@ def brute_force(nlp, select):
             for sense in senses:
                 vectors[sense].append(embed(text)[i])
     means = {sense: sum(rows) / len(rows) for sense, rows in vectors.items()}
-    answers = []
     for _, text, found in TEST:
         for i, gold in found.items():
             vector, word = embed(text)[i], gold[0].partition("%")[0]
@@ -81,8 +80,7 @@ def brute_force(nlp, select):
                 if sense.startswith(word)
             }
             best = max(cosines.values(), default=0.0) - 1e-6
-            answers.append(next((s for s, cosine in cosines.items() if cosine >= best), None))
-    return answers
+            yield next((s for s, cosine in cosines.items() if cosine >= best), None)
 
 
 def most_frequent(otherwise):

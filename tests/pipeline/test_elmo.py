@@ -210,11 +210,8 @@ def test_store_layers(make_nlp):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert doc._.elmo is None
-    assert make_nlp(store_layers=True)("a b")._.elmo.shape == (3, 2, 12)
-    nlp = make_nlp()
-    trained(nlp)
-    assert nlp("a b")._.elmo.shape == (3, 2, 12)
-    assert nlp("a b")._.elmo.dtype == np.float32
+    layers = make_nlp(store_layers=True)("a b")._.elmo
+    assert (layers.shape, layers.dtype) == ((3, 2, 12), np.float32)
 
 
 def test_what_is_no_example_is_refused_as_by_spacy(make_nlp):

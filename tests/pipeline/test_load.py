@@ -4,11 +4,9 @@ from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
 
 from helpers.models import check_refused
 
-WORDS = ["the", "cat"]
-
 
 def layers(nlp):
-    return elmo_pipe(nlp).predict([spacy.tokens.Doc(nlp.vocab, words=WORDS)])[0]
+    return elmo_pipe(nlp).predict([spacy.tokens.Doc(nlp.vocab, words=["the", "cat"])])[0]
 
 
 def test_pipelines_and_weights(tmp_path, make_nlp, tiny_weights):

@@ -192,8 +192,7 @@ def trained_once(tiny_weights, tmp_path_factory):
     """A folder of a pipeline with two pipes of equal sizes; the tagger was trained on the nearer
     one, `second`. With the outputs of its tok2vec."""
     folder = tmp_path_factory.mktemp("two")
-    datasets = reference.random_datasets(TINY_OPTIONS, seed=3)
-    other = reference.write_hdf5(folder / "other", TINY_OPTIONS, datasets)
+    other = reference.write_random(folder / "other", TINY_OPTIONS, seed=3)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", name="first", config={"weights": str(tiny_weights)})
     nlp.add_pipe("elmo", name="second", config={"weights": str(other)})

@@ -9,7 +9,6 @@ from thinc.api import Config
 
 from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining.budget import choose, parse_budget
-from spacy_elmo.pretraining.config import read_config
 
 from helpers.project_scripts import PROJECT
 
@@ -22,7 +21,7 @@ PRETRAINING = {path.stem: path for one in FOLDERS for path in one.glob("pretrain
 def test_every_setting_is_visible(path):
     found = Config().from_disk(path)
     assert tuple(found) == settings.SECTIONS
-    config = read_config(path, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
+    config = settings.read_config(path, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
     for section in ("pretraining", "corpus", "vocabulary", "training"):
         assert set(found[section]) == set(getattr(config, section).model_dump()), section
     names = [set(found[section]) for section in ("system", "nlp", "model")]
@@ -34,7 +33,7 @@ def test_every_setting_is_visible(path):
 def test_width_of_the_demo():
     texts = {"paths.train": "train.txt", "paths.dev": "dev.txt"}
     width = srsly.read_yaml(PROJECT / "project.yml")["vars"]["demo_width"]
-    assert read_config(PRETRAINING["demo"], texts).bilm.width == width
+    assert settings.read_config(PRETRAINING["demo"], texts).bilm.width == width
 
 
 BUDGETS = {"litbank": "2 cores, 60 minutes", "paper": "the paper"}

@@ -13,9 +13,8 @@ from helpers.project_scripts import call, docs
 
 
 @pytest.fixture
-def convert(tmp_path, monkeypatch):
+def convert(here):
     """Converts such files in a folder of the test's own; what is printed."""
-    monkeypatch.chdir(tmp_path)
 
     def convert(name, arguments, files, fails=False):
         for path, content in files.items():
@@ -28,12 +27,10 @@ def convert(tmp_path, monkeypatch):
 
 def shown(path):
     """The words of each Doc of a file, and what stands on it. Bars are between sentences."""
-    lines = []
     for doc in docs(path):
         parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
         words = " | ".join(" ".join(token.text for token in part) for part in parts)
-        lines.append(" / ".join([words, *annotation(doc)]))
-    return lines
+        yield " / ".join([words, *annotation(doc)])
 
 
 def annotation(doc):
@@ -269,7 +266,7 @@ def test_convert_questions(convert):
     """The last articles are test and dev set; other questions train, too."""
     convert("qamr", *SAMPLES["qamr"][:2])
     convert("squad", "squad.json out-qa --n-articles 2 --more out.spacy", squad(5))
-    found = {part: shown(f"out-qa-{part}.spacy") for part in ("train", "dev", "test")}
+    found = {part: [*shown(f"out-qa-{part}.spacy")] for part in ("train", "dev", "test")}
     anna = [
         f"Who has cats ? | Anna has {i} cats . / question: Who has cats? / "
         f"context: Anna has {i} cats. / answer: Anna"

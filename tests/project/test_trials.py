@@ -37,18 +37,6 @@ def test_full_plan_is_in_order():
     assert all(re.fullmatch(r"[\w.-]+", name) for name in names)
 
 
-def test_models_of_their_own():
-    """By experiment or variant, on the data of another task."""
-    rows = {
-        "crf": ["crf wnut17 input", "place wnut17 taglm", "place wnut17 crf_input"],
-        "ner": ["ner wnut17 input", "place wnut17 input"],
-        "bcn": ["bcn sst5 input"],
-        "textcat": ["textcat sst5 input"],
-    }
-    for task, of_task in rows.items():
-        assert {trials.Trial(*row.split()).task for row in of_task} == {task}
-
-
 def test_quick_plan_has_every_experiment():
     """The same rows with one seed, and never all sentences."""
     plans = (trials.quick_plan(), trials.full_plan())

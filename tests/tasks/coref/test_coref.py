@@ -8,12 +8,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.coref.clusters import (
-    gold_clusters,
-    predicted_clusters,
-    read_clusters,
-    write_clusters,
-)
+from spacy_elmo.tasks.coref import clusters as module
 from spacy_elmo.tasks.coref.corpus import make_doc
 from spacy_elmo.tasks.coref.model import DocRanker
 
@@ -35,11 +30,11 @@ def test_without_singletons(trained, monkeypatch):
     monkeypatch.setattr(pipe, "singletons", False)
     data, several = cluster_examples(trained), cluster_examples(trained)
     for one in several:
-        clusters = [found for found in read_clusters(one.reference) if len(found) > 1]
-        write_clusters(one.reference, clusters or [[]])
+        clusters = [found for found in module.read_clusters(one.reference) if len(found) > 1]
+        module.write_clusters(one.reference, clusters or [[]])
     assert pipe.update(data) == pytest.approx(pipe.update(several))
     assert trained.evaluate(data)["coref_f"] == 1.0
-    assert COREF.found_by(trained) == [read_clusters(one.reference) for one in several]
+    assert COREF.found_by(trained) == [module.read_clusters(one.reference) for one in several]
 
 
 def test_training_reads_some_sentences(make, monkeypatch):
@@ -104,7 +99,7 @@ def test_memory_of_a_long_document(trained, tmp_path):
 
 def test_clusters_of_before_are_replaced(trained):
     doc = trained.make_doc(CLUSTERS[1][0])
-    write_clusters(doc, [[(5, 6)]] * 3)
+    module.write_clusters(doc, [[(5, 6)]] * 3)
     others = {"coref_clusters_other": [], "coref_clusters_1_2": []}
     doc.spans.update(others)
     found = {"coref_clusters_1": ["Tom", "He"], "coref_clusters_2": ["home"]}
@@ -117,7 +112,7 @@ def test_other_keys(make, trained):
     data = cluster_examples(nlp)
     check_refused(lambda: nlp.initialize(lambda: data), "chains_1")
     for one in data:
-        write_clusters(one.reference, read_clusters(one.reference), "chains")
+        module.write_clusters(one.reference, module.read_clusters(one.reference), "chains")
     nlp.initialize(lambda: data)
     assert nlp.update(data)["elmo_coref"] > 0.0
     weights = trained.get_pipe("elmo_coref").model.to_bytes()
@@ -169,6 +164,6 @@ def test_mentions_that_differ_in_whitespace_are_one():
     predicted = Doc(NLP.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
     reference = Doc(NLP.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
     for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):
-        write_clusters(predicted, clusters)
-        assert predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]
-        assert gold_clusters(Example(reference, predicted)) == [[(0, 1), (2, 3)]]
+        module.write_clusters(predicted, clusters)
+        assert module.predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]
+        assert module.gold_clusters(Example(reference, predicted)) == [[(0, 1), (2, 3)]]

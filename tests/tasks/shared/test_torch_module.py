@@ -125,7 +125,6 @@ def test_what_is_saved_otherwise_is_refused(changes, named):
 @pytest.mark.parametrize("lengths", [(2, 5, 0, 1), (4, 4), (1,), (0,), (0, 0, 30)])
 def test_both_directions_of_a_gru_together_equal_pytorch(lengths):
     """Outputs and gradients of both directions by batched products, and of PyTorch's layer."""
-    torch.manual_seed(0)
     rnn = BidirectionalRNN(3, 8, "gru").double()
     padded, mask = pad([torch.randn(n, 3).double() for n in lengths])
     weights = torch.randn(*mask.shape, 8).double()
@@ -154,7 +153,6 @@ def test_few_tokens_at_a_time(monkeypatch):
 
 
 def test_variational_dropout_has_one_mask_a_sequence():
-    torch.manual_seed(0)
     x = torch.ones(200, 5, 10)
     dropout = VariationalDropout(0.25)
     found = dropout.train()(x)

@@ -38,7 +38,6 @@ TASK = QA
 
 def test_the_module_is_the_formulas():
     """Each pair by itself; the recurrent layers are PyTorch's."""
-    torch.manual_seed(0)
     module = BiDAFSelfAttention(nI=3, nE=2, width=4, dropout=0.5).double().eval()
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1), (2, 6))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
@@ -275,10 +274,6 @@ def test_blanks_around_answers(context):
     [
         ("old dog", "the old black dog", 0.8),  # 2 of 2, 2 of 3
         ("dog dog", "dog", 2 / 3),  # 1 of 2, 1 of 1
-        ("cat", "dog", 0.0),
-        ("", "dog", 0.0),
-        ("dog", "", 0.0),
-        ("", "", 1.0),
         # As SQuAD's script: punctuation goes before articles, and leaves no blank.
         ("The Cat's  tail.", "cats tail", 1.0),
         ("an apple, a pear", "apple pear", 1.0),
