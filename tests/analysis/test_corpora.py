@@ -25,11 +25,6 @@ def write(path, texts=TEXTS):
     return docs
 
 
-@pytest.fixture
-def nlp(make_nlp):
-    return make_nlp()
-
-
 def test_items_and_their_vectors(tmp_path, nlp):
     docs = [doc for doc in write(tmp_path / "a.spacy") if len(doc)]
     pipe = nlp.get_pipe("elmo")

@@ -121,8 +121,7 @@ def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
         assert f"no layer '{layer}'. This model has 0, 1, 2, top, ave" in shown
 
 
-def test_one_batch_at_a_time(make_nlp, monkeypatch):
-    nlp = make_nlp()
+def test_one_batch_at_a_time(nlp, monkeypatch):
     pipe = nlp.get_pipe("elmo")
     n_read, sizes = [0], []
 
@@ -144,12 +143,11 @@ def test_one_batch_at_a_time(make_nlp, monkeypatch):
         find_neighbors(nlp, SENTENCE, 1, docs_of(), n=0)
 
 
-def test_sentences_of_annotated_docs(make_nlp):
+def test_sentences_of_annotated_docs(nlp):
     """A Doc is cut as the pipe cuts it, and shown by the sentence."""
     whole = CORPUS[0] + CORPUS[1] + CORPUS[2]
     starts = [i == 0 for sentence in CORPUS[:3] for i in range(len(sentence))]
     docs = [Doc(Vocab(), words=whole, sent_starts=starts), Doc(Vocab(), words=[])]
-    nlp = make_nlp()
     found = find_neighbors(nlp, SENTENCE, 1, docs, n=1000)
     alone = find_neighbors(nlp, SENTENCE, 1, docs_of(CORPUS[:3]), n=1000)
     check(found, [(one.similarity, list(one.sentence), one.position) for one in alone])

@@ -100,8 +100,7 @@ def scores(answers):
     return pytest.approx({"one": f1(rows[:2]), "two": f1(rows[2:]), "all": f1(rows)})
 
 
-def test_against_one_at_a_time(corpora, make_nlp):
-    nlp = make_nlp()
+def test_against_one_at_a_time(corpora, nlp):
     report = disambiguate(nlp, *corpora, inputs=["0", "1", "2", "average", "concat"])
     assert (report.n_labels, report.n_train, report.n_test, report.n_unseen) == (5, 46, 25, 1)
     baseline, *rows = report.rows
@@ -113,8 +112,7 @@ def test_against_one_at_a_time(corpora, make_nlp):
     assert len({tuple(row.scores.items()) for row in rows}) > 1
 
 
-def test_backoff(corpora, make_nlp):
-    nlp = make_nlp()
+def test_backoff(corpora, nlp):
     first, most, row = disambiguate(nlp, *corpora, backoff=str(WORDNET), inputs=["2"]).rows
     # The database of the test has "bank" and "earth", not "sit".
     known = {"bank": "bank%1:14:02::", "earth": EARTH, "sit": None}

@@ -9,9 +9,8 @@ def layers(nlp):
     return elmo_pipe(nlp).predict([spacy.tokens.Doc(nlp.vocab, words=["the", "cat"])])[0]
 
 
-def test_pipelines_and_weights(tmp_path, make_nlp, tiny_weights):
+def test_pipelines_and_weights(tmp_path, nlp, tiny_weights):
     """With the settings of the pipeline."""
-    nlp = make_nlp()
     nlp.rename_pipe("elmo", "vectors")
     nlp.to_disk(tmp_path / "model")
     expected = layers(nlp)
@@ -34,12 +33,11 @@ def test_packages_and_languages(tmp_path, monkeypatch, tiny_weights):
     assert read_pipeline(str(tiny_weights), "de").lang == "de"
 
 
-def test_what_is_no_language_model(tmp_path, make_nlp):
+def test_what_is_no_language_model(tmp_path, nlp):
     blank = spacy.blank("en")
     check_refused(lambda: elmo_pipe(blank), "no 'elmo' pipe; it has no component")
     blank.add_pipe("sentencizer")
     check_refused(lambda: elmo_pipe(blank), "it has sentencizer")
-    nlp = make_nlp()
     nlp.add_pipe("elmo", name="second", config={"weights": None})
     check_refused(lambda: elmo_pipe(nlp), "several 'elmo' pipes: elmo, second")
     for name in (str(tmp_path / "missing"), "numpy"):

@@ -24,24 +24,21 @@ def memory(name):
 """
 # New words in every zone: strings, lexemes and token vectors come and go.
 SCRIPT = """
-def main(weights):
-    nlp = spacy.blank("en")
-    if weights:
-        nlp.add_pipe("elmo", config={"weights": weights, "cache": 2000, "store_layers": True})
-    rng = random.Random(0)
+nlp, weights = spacy.blank("en"), sys.argv[1]
+if weights:
+    nlp.add_pipe("elmo", config={"weights": weights, "cache": 2000, "store_layers": True})
+rng = random.Random(0)
 
-    def words(n):
-        return [f"{rng.randrange(16 ** rng.randint(1, 15)):x}" for _ in range(n)]
+def words(n):
+    return [f"{rng.randrange(16 ** rng.randint(1, 15)):x}" for _ in range(n)]
 
-    figures = []
-    for _ in range(5000):
-        with nlp.memory_zone():
-            for doc in nlp.pipe(" ".join(words(rng.randint(0, 80))) for _ in range(200)):
-                doc.vector
-        figures.append(memory("VmRSS"))
-    print(json.dumps(figures))
-
-main(sys.argv[1])
+figures = []
+for _ in range(5000):
+    with nlp.memory_zone():
+        for doc in nlp.pipe(" ".join(words(rng.randint(0, 80))) for _ in range(200)):
+            doc.vector
+    figures.append(memory("VmRSS"))
+print(json.dumps(figures))
 """
 
 
@@ -89,8 +86,7 @@ def test_a_doc_keeps_nothing_of_its_batch(make_nlp, segmenter, initial_state):
             assert array.shape[-2] == len(doc)
 
 
-def test_a_listener_inside_a_memory_zone(make_nlp):
-    nlp = make_nlp()
+def test_a_listener_inside_a_memory_zone(nlp):
     batch, sgd = trained(nlp, tagger=tagger(concat_both()))
     for _ in range(3):
         nlp.update(batch, sgd=sgd)

@@ -109,8 +109,7 @@ def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
     assert answers(spacy.load(tmp_path / "pipeline")("Maria swims")) == wanted
 
 
-def test_a_wrong_path_in_a_config_is_refused_before_the_training(make_nlp, tmp_path):
-    nlp = make_nlp()
+def test_a_wrong_path_in_a_config_is_refused_before_the_training(nlp, tmp_path):
     trained(nlp, 1, tagger=tagger(concat_input()))
     expected = answers(nlp("Maria swims"))
     nlp.to_disk(tmp_path / "source")
@@ -126,11 +125,10 @@ def test_a_wrong_path_in_a_config_is_refused_before_the_training(make_nlp, tmp_p
 
 
 @pytest.mark.parametrize("paths", [BOTH, BOTH[::-1]])
-def test_each_path_keeps_the_settings_of_its_mix(make_nlp, paths):
+def test_each_path_keeps_the_settings_of_its_mix(nlp, paths):
     """They are needed where a saved config is trained from the start."""
     first, second = concat_input(), listener(layer_norm=True)
     first["embed"]["elmo"]["mix"]["l2"] = 0.5
-    nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(beside(first, second)))
     nlp.replace_listeners("elmo", "tagger", paths)
     mixes = [dot_to_object(nlp.get_pipe_config("tagger"), path)["mix"] for path in BOTH]

@@ -166,9 +166,8 @@ def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors
     np.testing.assert_allclose(doc[4].vector, expected[4], atol=1e-6)
 
 
-def test_any_is_the_nearest_pipe_before(make_nlp, narrow_weights):
+def test_any_is_the_nearest_pipe_before(nlp, narrow_weights):
     """A pipe whose listeners find a nearer one stores nothing."""
-    nlp = make_nlp()
     nlp.add_pipe("textcat", config=textcat(ANY))
     pipe = nlp.get_pipe("elmo")
     assert pipe.listening_components == ["textcat"]

@@ -37,13 +37,11 @@ def test_floret(tmp_path, monkeypatch):
 def test_weigh_sources(tmp_path):
     """Three rounds of 12 tokens of other sources, and at least 6 of the wiki each: of its five
     documents of 4 tokens all come in turn."""
-    text, index = [], []
-    for source, n_documents in (("wiki", 5), ("talk", 3)):
-        for number in range(n_documents):
-            index.append(f"{source}\t{source}{number}\t{len(text)}\t2\n")
-            text += [f"{source} {number}", "the end", ""]
-    index.append(f"law\tempty\t{len(text)}\t0\n")
-    (tmp_path / "text.txt.gz").write_bytes(gzip.compress("\n".join(text).encode()))
+    names = [f"wiki {number}" for number in range(5)] + [f"talk {number}" for number in range(3)]
+    text = "".join(f"{name}\nthe end\n\n" for name in names)
+    index = [f"{name[:4]}\t{name}\t{3 * place}\t2\n" for place, name in enumerate(names)]
+    index.append("law\tempty\t24\t0\n")
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress(text.encode()))
     (tmp_path / "index.tsv").write_text("".join(index))
     files = [tmp_path / name for name in ("text.txt.gz", "index.tsv", "weighed.txt")]
     options = ("--source", "wiki", "--share", 1 / 3, "--rounds", 3)

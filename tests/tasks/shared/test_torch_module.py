@@ -104,10 +104,7 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
         ({"config": 3}, "no sizes"),
         ({"state": 10**11}, "{'nI': 3}"),
         ({"state": b"\xff" * 64}, "{'nI': 3}"),
-        (
-            {"state": save({"x": torch.zeros(2)})},
-            "(?s)Ranker:.*Missing.*encoder.*Unexpected.*x",
-        ),
+        ({"state": save({"x": torch.zeros(2)})}, "(?s)Ranker:.*Missing.*encoder.*Unexpected.*x"),
     ],
 )
 def test_what_is_saved_otherwise_is_refused(changes, named):
