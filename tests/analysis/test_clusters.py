@@ -3,8 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
-pytest.importorskip("sklearn")
+from sklearn.metrics import silhouette_score
 
 from spacy_elmo.analysis.clusters import agreement, find_clusters, match_clusters, typical_words
 
@@ -17,8 +16,6 @@ def clouds(*centers, n=20, spread=0.05):
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_clouds_are_found(k):
     vectors = np.concatenate([clouds(*range(k)), clouds(0, n=7)])
-    from sklearn.metrics import silhouette_score
-
     numbers, best = find_clusters(vectors)
     assert len(set(numbers)) == k
     assert len({*numbers[:20], *numbers[-7:]}) == 1

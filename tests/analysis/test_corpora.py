@@ -1,9 +1,13 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.analysis.corpora import check_inputs, parse_task, read_sample, select_input
+
+from helpers.models import check_refused
 
 VOCAB = spacy.blank("en").vocab
 TEXTS = ["the cat sat .", "", "a dog", "dogs run far away today", "stop"]
@@ -19,11 +23,6 @@ def write(path, texts=TEXTS):
         docs.append(doc)
     DocBin(docs=docs).to_disk(path)
     return docs
-
-
-@pytest.fixture
-def nlp(make_nlp):
-    return make_nlp()
 
 
 def test_items_and_their_vectors(tmp_path, nlp):
@@ -69,17 +68,16 @@ def test_what_cannot_be_read(tmp_path, nlp):
     (tmp_path / "broken.spacy").write_bytes(b"no DocBin")
     (tmp_path / "text.txt").write_text("a b")
     for name, task, message in [
-        ("a.spacy", "pos", r"a\.spacy: no token has a label for the task 'pos'"),
-        ("a.spacy", "spans:x", r"a\.spacy: no span .* 'spans:x'. Its span groups: pairs"),
-        ("empty.spacy", "tag", r"empty\.spacy contains no Docs"),
-        ("broken.spacy", "tag", r"broken\.spacy is not a \.spacy file, or it is broken"),
-        ("text.txt", "tag", r"text\.txt is not a \.spacy file"),
-        ("missing.spacy", "tag", r"no corpus at .*missing\.spacy"),
+        ("a.spacy", "pos", "a.spacy: no token has a label for the task 'pos'"),
+        ("a.spacy", "spans:x", "'spans:x'. Its span groups: pairs"),
+        ("empty.spacy", "tag", "empty.spacy contains no Docs"),
+        ("broken.spacy", "tag", "broken.spacy is not a .spacy file, or it is broken"),
+        ("text.txt", "tag", "text.txt is not a .spacy file"),
+        ("missing.spacy", "tag", "no corpus at "),
     ]:
-        with pytest.raises(ValueError, match=message):
-            read_sample(nlp, tmp_path / name, parse_task(task))
-    with pytest.raises(ValueError, match="at least 0, got -1"):
-        read_sample(nlp, tmp_path / "a.spacy", parse_task("tag"), limit=-1)
+        read = partial(read_sample, nlp, tmp_path / name, parse_task(task))
+        check_refused(read, name, message)
+    check_refused(partial(read, limit=-1), "at least 0, got -1")
 
 
 def test_inputs():
@@ -94,8 +92,7 @@ def test_inputs():
         ([], "no layer ''"),
         (["1", "1"], "'1' is given twice"),
     ]:
-        with pytest.raises(ValueError, match=message):
-            check_inputs(names, 2)
+        check_refused(partial(check_inputs, names, 2), message)
 
 
 # Labels
@@ -137,11 +134,9 @@ def test_labels():
         assert parse_task(task).items(blank) == parse_task(task).items(empty) == []
     assert [parse_task(name).is_senses for name in ("spans:x", "senses:x")] == [False, True]
     for value in (0.0, 1.0):
-        with pytest.raises(ValueError, match="exactly one"):
-            parse_task("cats").items(make_doc(a=value, b=value))
+        check_refused(partial(parse_task("cats").items, make_doc(a=value, b=value)), "exactly one")
 
 
 @pytest.mark.parametrize("name", ["", "lemma", "tag:x", "cats:x", "spans", "spans:", "senses"])
 def test_unknown_tasks(name):
-    with pytest.raises(ValueError, match=f"no task '{name}'. Give tag, pos"):
-        parse_task(name)
+    check_refused(lambda: parse_task(name), f"no task '{name}'. Give tag, pos")

@@ -8,7 +8,6 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.analysis import corpora
-from spacy_elmo.analysis.corpora import sentence_doc
 from spacy_elmo.analysis.neighbors import Neighbor, find_neighbors, find_token
 from spacy_elmo.cli.neighbors import marked
 
@@ -20,18 +19,13 @@ DATA = reference.random_datasets(TINY_OPTIONS, seed=1)  # of `tiny_weights`
 SENTENCE = ["the", "play", "ends", "."]
 
 
-def random_corpus(n=30):
-    rng = np.random.default_rng(0)
-    words = ["the", "Play", "play", "plays", "a", "naïve", "日本", "."]
-    corpus = [rng.choice(words, size=rng.integers(1, 7)).tolist() for _ in range(n)]
-    return [*corpus[:5], SENTENCE, *corpus[5:], corpus[3], SENTENCE]
-
-
-CORPUS = random_corpus()
+RNG, WORDS = np.random.default_rng(0), ["the", "Play", "play", "plays", "a", "naïve", "日本", "."]
+DRAWN = [RNG.choice(WORDS, size=RNG.integers(1, 7)).tolist() for _ in range(30)]
+CORPUS = [*DRAWN[:5], SENTENCE, *DRAWN[5:], DRAWN[3], SENTENCE]
 
 
 def docs_of(corpus=CORPUS):
-    return (sentence_doc(Vocab(), sentence) for sentence in corpus)
+    return (corpora.sentence_doc(Vocab(), sentence) for sentence in corpus)
 
 
 def brute_force(position=1, select=lambda layers: layers[2], same_word=None, warm=True):
@@ -127,8 +121,7 @@ def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
         assert f"no layer '{layer}'. This model has 0, 1, 2, top, ave" in shown
 
 
-def test_one_batch_at_a_time(make_nlp, monkeypatch):
-    nlp = make_nlp()
+def test_one_batch_at_a_time(nlp, monkeypatch):
     pipe = nlp.get_pipe("elmo")
     n_read, sizes = [0], []
 
@@ -150,12 +143,11 @@ def test_one_batch_at_a_time(make_nlp, monkeypatch):
         find_neighbors(nlp, SENTENCE, 1, docs_of(), n=0)
 
 
-def test_sentences_of_annotated_docs(make_nlp):
+def test_sentences_of_annotated_docs(nlp):
     """A Doc is cut as the pipe cuts it, and shown by the sentence."""
     whole = CORPUS[0] + CORPUS[1] + CORPUS[2]
     starts = [i == 0 for sentence in CORPUS[:3] for i in range(len(sentence))]
     docs = [Doc(Vocab(), words=whole, sent_starts=starts), Doc(Vocab(), words=[])]
-    nlp = make_nlp()
     found = find_neighbors(nlp, SENTENCE, 1, docs, n=1000)
     alone = find_neighbors(nlp, SENTENCE, 1, docs_of(CORPUS[:3]), n=1000)
     check(found, [(one.similarity, list(one.sentence), one.position) for one in alone])

@@ -12,7 +12,6 @@ from spacy.vocab import Vocab
 
 from spacy_elmo.analysis import probes
 from spacy_elmo.analysis.corpora import Sample
-from spacy_elmo.analysis.probes import nearest_senses, probe_labels, probe_senses
 
 from helpers.commands import run_elmo, shown_by
 
@@ -33,7 +32,7 @@ TRAIN, TEST = sample(1000, 1), sample(1000, 2)
 
 
 def test_the_layer_that_knows():
-    first, by_word, *fitted = probe_labels(TRAIN, TEST, ["0", "1", "2", "average", "concat"])
+    first, by_word, *fitted = probes.probe_labels(TRAIN, TEST, ["0", "1", "2", "average", "concat"])
     assert first.method == "most frequent label"
     assert by_word.method == "most frequent label of the word"
     found = {row.input: row.scores["accuracy"] for row in fitted}
@@ -53,24 +52,24 @@ def test_scores_counted_by_hand():
     # x: precision 2/4, recall 2/2, F1 2/3; y and w: 0. Of b, y and x draw, and x wins by the
     # alphabet: the same predictions. The vectors say nothing.
     expected = pytest.approx({"accuracy": 2 / 4, "macro_f": (2 / 3) / 3})
-    assert [row.scores for row in probe_labels(train, test, ["0"])] == [expected] * 3
+    assert [row.scores for row in probes.probe_labels(train, test, ["0"])] == [expected] * 3
     # Labels that the test data lack are no part of the mean.
     train = Sample(layers[:, :2], ["x", "y"], ["a", "b"])
     test = Sample(layers[:, :2], ["y", "y"], ["a", "b"])
-    _, by_word = probe_labels(train, test, [])
+    _, by_word = probes.probe_labels(train, test, [])
     assert by_word.scores == pytest.approx({"accuracy": 1 / 2, "macro_f": 2 / 3})
     # A single label, without words.
     train = Sample(layers, ["x"] * 4, [""] * 4)
     test = Sample(layers[:, :3], ["x", "y", "x"], [""] * 3)
-    rows = list(probe_labels(train, test, ["0"]))
+    rows = list(probes.probe_labels(train, test, ["0"]))
     assert [row.method for row in rows] == ["most frequent label", "logistic regression"]
     assert [row.scores["accuracy"] for row in rows] == pytest.approx([2 / 3, 2 / 3])
 
 
 def test_a_fit_that_did_not_converge_says_so(monkeypatch):
-    assert [row.converged for row in probe_labels(TRAIN, TEST, ["1"])] == [True] * 3
+    assert [row.converged for row in probes.probe_labels(TRAIN, TEST, ["1"])] == [True] * 3
     monkeypatch.setattr(probes, "MAX_ITERATIONS", 1)
-    assert [row.converged for row in probe_labels(TRAIN, TEST, ["1"])] == [True, True, False]
+    assert [row.converged for row in probes.probe_labels(TRAIN, TEST, ["1"])] == [True, True, False]
 
 
 def test_senses_without_scikit_learn(monkeypatch, here, make_nlp):
@@ -90,12 +89,11 @@ def test_senses_without_scikit_learn(monkeypatch, here, make_nlp):
 
 def brute_force(known, senses, asked, k):
     """One cosine at a time, in float64."""
-    found, in_all = [], Counter(senses)
+    in_all = Counter(senses)
     for vector in asked.astype("float64"):
         cosines = [vector @ other / np.sqrt((other**2).sum()) for other in known.astype("float64")]
         votes = Counter(senses[i] for i in np.argsort(cosines)[::-1][:k])
-        found.append(min(votes, key=lambda sense: (-votes[sense], -in_all[sense], sense)))
-    return found
+        yield min(votes, key=lambda sense: (-votes[sense], -in_all[sense], sense))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 100])
@@ -104,8 +102,8 @@ def test_nearest_neighbors(k):
     known, asked = (rng.normal(size=(n, 6)).astype("float32") for n in (40, 60))
     known *= rng.uniform(0.1, 10, size=(40, 1)).astype("float32")  # length is no part of a cosine
     senses = rng.choice(["a", "b", "b", "c"], size=40).tolist()
-    expected = brute_force(known, senses, asked, k)
-    assert nearest_senses(known, senses, asked, k=k) == expected
+    expected = list(brute_force(known, senses, asked, k))
+    assert probes.nearest_senses(known, senses, asked, k=k) == expected
     assert len(set(expected)) > 1 or k == 100
 
 
@@ -115,15 +113,15 @@ def test_equal_vectors_fall_back_to_the_most_frequent_sense():
     vector = rng.normal(size=16).astype("float32")
     known = vector + 1e-5 * rng.normal(size=(5, 16)).astype("float32")
     senses = ["rare", "often", "often", "rare", "often"]
-    assert nearest_senses(known, senses, known[:1]) == ["often"]
-    assert nearest_senses(known, ["b", "a", "b", "a", "c"], vector[None]) == ["a"]
+    assert probes.nearest_senses(known, senses, known[:1]) == ["often"]
+    assert probes.nearest_senses(known, ["b", "a", "b", "a", "c"], vector[None]) == ["a"]
     # Another form of the word is nearer, and asked first.
     known[0] += rng.normal(size=16)
-    assert nearest_senses(known, senses, known[:1]) == ["rare"]
+    assert probes.nearest_senses(known, senses, known[:1]) == ["rare"]
     # Zeros have no direction.
     known = np.array([[0.0, 0.0], [1.0, 0.0]], dtype="float32")
-    assert nearest_senses(known, ["a", "b"], np.array([[2.0, 0.1]])) == ["b"]
-    assert nearest_senses(known, ["a", "a"], np.zeros((1, 2))) == ["a"]
+    assert probes.nearest_senses(known, ["a", "b"], np.array([[2.0, 0.1]])) == ["b"]
+    assert probes.nearest_senses(known, ["a", "a"], np.zeros((1, 2))) == ["a"]
 
 
 def words_in_context(n, seed):
@@ -143,7 +141,7 @@ def words_in_context(n, seed):
 
 def test_the_layer_that_disambiguates():
     train, test = words_in_context(300, 1), words_in_context(150, 2)
-    rows = list(probe_senses(train, test, ["0", "1", "2"]))
+    rows = list(probes.probe_senses(train, test, ["0", "1", "2"]))
     found = {(row.method, row.input): row.scores["accuracy"] for row in rows}
     # By hand: sense 0 is the most frequent of every word.
     baseline = sum(label.endswith("_0") for label in test.labels) / len(test)
@@ -153,7 +151,7 @@ def test_the_layer_that_disambiguates():
         assert found[method, "layer 1"] < baseline + 0.1
         assert found[method, "layer 2"] == 1.0
     assert all(row.converged for row in rows)
-    again = probe_senses(train, test, ["0", "1", "2"])
+    again = probes.probe_senses(train, test, ["0", "1", "2"])
     assert [row.scores for row in again] == [row.scores for row in rows]
 
 
@@ -162,7 +160,7 @@ def test_only_the_same_word_is_asked():
     train = Sample(layers, ["lead_metal", "bass_fish", "bass_fish"], ["lead", "bass", "bass"])
     labels = ["lead_metal", "bass_fish", "bass_tone", "bass_fish"]
     test = Sample(layers[:, [1, 0, 0, 0]], labels, ["lead", "bass", "bass", "wind"])
-    for row in probe_senses(train, test, ["0"]):
+    for row in probes.probe_senses(train, test, ["0"]):
         # lead: right; bass: one of two, for a sense that training lacks; wind: unknown to
         # training, whose most frequent label is right here.
         assert row.scores == pytest.approx({"accuracy": 3 / 4, "word_accuracy": (1 + 0.5 + 1) / 3})

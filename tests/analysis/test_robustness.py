@@ -48,10 +48,8 @@ def test_misspellings_keep_the_case():
 
 
 def annotation(doc):
-    tokens = [
-        (t.tag_, t.pos_, t.lemma_, t.head.i, t.dep_, str(t.morph), t.is_sent_start, t.whitespace_)
-        for t in doc
-    ]
+    attrs = ["TAG", "POS", "LEMMA", "HEAD", "DEP", "MORPH", "SENT_START", "SPACY"]
+    tokens = doc.to_array(attrs).tolist()
     ents = [(one.start, one.end, one.label_, one.kb_id_) for one in doc.ents]
     spans = [(one.start, one.end, one.label_, one.id_) for one in doc.spans["sc"]]
     return tokens, ents, spans, doc.spans["sc"].attrs, doc.cats, doc.user_data

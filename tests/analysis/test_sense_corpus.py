@@ -7,6 +7,7 @@ import pytest
 from spacy_elmo.analysis.sense_corpus import FirstSenses, read_sense_corpus, word_of
 
 from helpers.golden import WORDNET
+from helpers.models import check_refused
 
 XML = """<?xml version="1.0" encoding="UTF-8" ?>
 <corpus lang="en"><text id="senseval2.d000"><sentence id="senseval2.d000.s000">
@@ -43,23 +44,22 @@ def test_formats(tmp_path, encoding):
     with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding=encoding) as file:
         file.write(content)
     (tmp_path / "a.data.xml").write_text(XML, encoding)
-    with pytest.raises(ValueError, match=r"a\.gold\.key\.txt into the same folder"):
-        read_sense_corpus(tmp_path / "a.data.xml")
+    named = "a.gold.key.txt into the same folder"
+    check_refused(lambda: read_sense_corpus(tmp_path / "a.data.xml"), named)
     (tmp_path / "a.gold.key.txt").write_text(KEYS, encoding)
     for name in ("a.data.xml", "a.jsonl", "a.jsonl.gz"):
         assert read_sense_corpus(tmp_path / name) == EXPECTED, name
-    with pytest.raises(ValueError, match="there is no file"):
-        read_sense_corpus(tmp_path / "b.jsonl")
+    check_refused(lambda: read_sense_corpus(tmp_path / "b.jsonl"), "there is no file")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", "x", r"name must end in \.data\.xml, \.jsonl or \.jsonl\.gz"),
+        ("a.txt", "x", "name must end in .data.xml, .jsonl or .jsonl.gz"),
         ("a.data.xml", "<a><b></a>", "a.data.xml is not a corpus with word senses: mismatched tag"),
         ("a.data.xml", XML.replace("t001", "t009"), "no key 'senseval2.d000.s000.t009'"),
         ("a.jsonl", "{", "a.jsonl is not a corpus with word senses"),
-        ("a.jsonl", '["a"]', r"line 1: expected a JSON object, got \['a'\]".replace("'", '"')),
+        ("a.jsonl", '["a"]', 'line 1: expected a JSON object, got ["a"]'),
         ("a.jsonl", '{"words": []}', "no key 'keys'"),
         ("a.jsonl", '{"words": ["a"], "keys": [], "doc": ""}', "1 words, but 0 lists of keys"),
         ("a.jsonl", '{"words": ["a"], "keys": [null], "doc": ""}', "no word has a sense"),
@@ -69,14 +69,12 @@ def test_formats(tmp_path, encoding):
 def test_broken_files(tmp_path, name, content, message):
     (tmp_path / "a.gold.key.txt").write_text(KEYS, "utf8")
     (tmp_path / name).write_text(content, "utf8")
-    with pytest.raises(ValueError, match=message):
-        read_sense_corpus(tmp_path / name)
+    check_refused(lambda: read_sense_corpus(tmp_path / name), message)
 
 
 # The keys are those of index.sense of WordNet 3.0.
 SENSES = {
     "bank%n": "bank%1:14:02::",
-    "earth%n": "earth%1:17:00::",
     "hold%v": "hold%2:40:31::",
     "peculiar%a": "peculiar%5:00:00:specific:00",
     "specific%a": "specific%3:00:00::",
@@ -91,11 +89,9 @@ def test_first_senses(tmp_path):
     assert [word_of(sense) for sense in SENSES.values()] == [*SENSES]
     assert senses.find("well%n") is senses.find("unheard%n") is None
     (folder / "data.adv").unlink()
-    with pytest.raises(ValueError, match=r"there is no .*data\.adv. Give the folder of WordNet"):
-        FirstSenses(folder)
+    check_refused(lambda: FirstSenses(folder), "data.adv. Give the folder of WordNet")
 
 
 @pytest.mark.parametrize("key", ["bank", "bank%", "bank%7", "bank%6:00:00::", "%n"])
 def test_no_sense_key(key):
-    with pytest.raises(ValueError, match=f"'{key}' is not a sense key"):
-        word_of(key)
+    check_refused(lambda: word_of(key), f"'{key}' is not a sense key")

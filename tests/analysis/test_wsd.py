@@ -71,7 +71,6 @@ def brute_force(nlp, select):
             for sense in senses:
                 vectors[sense].append(embed(text)[i])
     means = {sense: sum(rows) / len(rows) for sense, rows in vectors.items()}
-    answers = []
     for _, text, found in TEST:
         for i, gold in found.items():
             vector, word = embed(text)[i], gold[0].partition("%")[0]
@@ -81,8 +80,7 @@ def brute_force(nlp, select):
                 if sense.startswith(word)
             }
             best = max(cosines.values(), default=0.0) - 1e-6
-            answers.append(next((s for s, cosine in cosines.items() if cosine >= best), None))
-    return answers
+            yield next((s for s, cosine in cosines.items() if cosine >= best), None)
 
 
 def most_frequent(otherwise):
@@ -102,8 +100,7 @@ def scores(answers):
     return pytest.approx({"one": f1(rows[:2]), "two": f1(rows[2:]), "all": f1(rows)})
 
 
-def test_against_one_at_a_time(corpora, make_nlp):
-    nlp = make_nlp()
+def test_against_one_at_a_time(corpora, nlp):
     report = disambiguate(nlp, *corpora, inputs=["0", "1", "2", "average", "concat"])
     assert (report.n_labels, report.n_train, report.n_test, report.n_unseen) == (5, 46, 25, 1)
     baseline, *rows = report.rows
@@ -115,8 +112,7 @@ def test_against_one_at_a_time(corpora, make_nlp):
     assert len({tuple(row.scores.items()) for row in rows}) > 1
 
 
-def test_backoff(corpora, make_nlp):
-    nlp = make_nlp()
+def test_backoff(corpora, nlp):
     first, most, row = disambiguate(nlp, *corpora, backoff=str(WORDNET), inputs=["2"]).rows
     # The database of the test has "bank" and "earth", not "sit".
     known = {"bank": "bank%1:14:02::", "earth": EARTH, "sit": None}

@@ -74,7 +74,6 @@ def test_provenance(tmp_path, source):
 
 
 def test_encoder_of_cove(tmp_path):
-    torch.manual_seed(0)
     lstm = torch.nn.LSTM(4, 4, num_layers=2, bidirectional=True)
     torch.save(lstm.state_dict(), tmp_path / "wmtlstm.pth")
     nlp = spacy.blank("en")

@@ -1,3 +1,4 @@
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -12,11 +13,7 @@ from helpers.commands import shown_by
 @pytest.fixture
 def run(here, tiny_weights):
     (here / "text.txt").write_text("The cat sat .\nIt slept .\n")
-
-    def invoke(*arguments, status=0):
-        return shown_by("embed", tiny_weights, *arguments, status=status)
-
-    return invoke
+    return partial(shown_by, "embed", tiny_weights)
 
 
 def test_writes(run):

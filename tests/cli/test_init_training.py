@@ -48,7 +48,7 @@ def test_every_component_trains(folder, tiny_weights):
 
 def test_paths_and_language(folder):
     names = ("--pipeline", "textcat, sentencizer")
-    shown = run("a.cfg", "--lang", "de", *names, "--weights", "german")
+    shown = run("a.cfg", *names, "--weights", "german")
     assert "'sentencizer' has no tok2vec" in shown
     assert "--paths.train train.spacy --paths.dev dev.spacy" in shown
     config = Config().from_disk("a.cfg", interpolate=False)

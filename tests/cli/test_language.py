@@ -49,7 +49,7 @@ def folder(here, models):
 
 
 @pytest.mark.parametrize("model", ["pipeline", "german.safetensors", "earlier"])
-def test_running_text_is_of_the_models_language(folder, model):
+def test_running_text_is_of_the_models_language(folder, make_nlp, model):
     assert tokens_of("de") not in (tokens_of("en"), tokens_of("xx"))
     path = folder / model
     given = ("text.txt", "--format", "text", "--json")
@@ -59,11 +59,8 @@ def test_running_text_is_of_the_models_language(folder, model):
     assert {word for row in found["neighbors"] for word in row["sentence"]} == {*tokens_of("de")}
     # Weights say the language, so that a pipeline of another one warns.
     assert read_weights(path).provenance["lang"] == "de"
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"weights": str(path)})
     with pytest.warns(UserWarning, match="'de'"):
-        nlp("The water")
-    pytest.importorskip("sklearn")
+        make_nlp(weights=str(path))("The water")
     run_elmo("senses", path, *given[:-1], "--word", "d.h.", "--word", "d.h")
     (section,) = shown_pages.data_of(Path("senses.html").read_text("utf8"))["sections"]
     assert [word.get("total", 0) for word in section["words"]] == [1, 0]
@@ -102,8 +99,6 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_without_a_language_running_text_asks(folder, command):
-    if command[0] == "senses":
-        pytest.importorskip("sklearn")
     given = [folder / "unknown" if part == "MODEL" else part for part in command]
     assert "Set --lang" in shown_by(*given, "--format", "text", status=1)
     shown_by(*given, "--format", "text", "--lang", "de")

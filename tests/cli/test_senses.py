@@ -5,9 +5,6 @@ import pytest
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
-pytest.importorskip("sklearn")
-
-
 from helpers import shown_pages
 from helpers.commands import run_elmo, run_python, shown_by
 from helpers.components import listener, tagger

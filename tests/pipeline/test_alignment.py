@@ -106,11 +106,11 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("w.npy", np.eye(11), r"shape \(11, 11\)\. The vectors have width 12.*\(12, 12\)"),
+        ("w.npy", np.eye(11), "shape (11, 11). The vectors have width 12, so it must be (12, 12)"),
         ("w.npy", np.full((12, 12), np.inf), "NaN or infinity"),
         ("w.npy", np.array([{}]), "does not contain a readable matrix"),
         ("w.txt", b"1 2\n3\n", "does not contain a readable matrix"),
-        ("w.txt", b"0\n" * 50, r"shape \(13, 1\)"),
+        ("w.txt", b"0\n" * 50, "shape (13, 1)"),
         ("w.pth", b"", "numpy.save"),
         ("w.txt", None, "w.txt does not contain a readable matrix"),
     ],
@@ -122,9 +122,7 @@ def test_refused(make_nlp, tmp_path, name, content, message):
     elif content is not None:
         path.write_bytes(content)
     nlp = make_nlp(align=str(path))
-    with pytest.raises(ValueError, match=message) as error:
-        nlp(TEXT)
-    assert "\n" not in str(error.value)
+    assert "\n" not in check_refused(lambda: nlp(TEXT), message)
 
 
 def test_a_damaged_matrix_in_a_file_of_weights(make_nlp, matrix, tmp_path):

@@ -34,12 +34,11 @@ def trained(nlp, tok2vec):
     linker.set_kb(make_kb)
     batch = []
     for text, entity in (("Maria swims .", "Q1"), ("Maria lends money .", "Q2")):
-        doc, reference = nlp.make_doc(text), nlp.make_doc(text)
-        for each in (doc, reference):
-            each[0].is_sent_start = True
-        doc.ents = [Span(doc, 0, 1, "PER")]
-        reference.ents = [Span(reference, 0, 1, "PER", kb_id=entity)]
-        batch.append(Example(doc, reference))
+        docs = [nlp.make_doc(text) for _ in range(2)]
+        for doc, kb_id in zip(docs, ("", entity)):
+            doc[0].is_sent_start = True
+            doc.ents = [Span(doc, 0, 1, "PER", kb_id=kb_id)]
+        batch.append(Example(*docs))
     spacy.util.fix_random_seed(0)
     sgd = nlp.initialize(lambda: batch)
     losses = [nlp.update(batch, sgd=sgd)["entity_linker"] for _ in range(3)]

@@ -10,7 +10,7 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.safetensors_file import write
 
 from helpers.components import listener, textcat
-from helpers.models import tiny_bilm, tiny_module, write_allennlp
+from helpers.models import check_refused, tiny_bilm, tiny_module, write_allennlp
 from helpers.trained import trained
 
 
@@ -23,8 +23,9 @@ def test_a_gradient_within_the_language_model(make_nlp):
     for weight in bilm.parameters():
         weight.grad = torch.ones_like(weight)
     weight.grad[0] = np.inf
-    with pytest.raises(ValueError, match="the gradient of .* is not finite. Lower"):
-        get_shim(nlp.get_pipe("elmo").model).finish_update(optimizer)
+    shim = get_shim(nlp.get_pipe("elmo").model)
+    named = ("the gradient of ", " is not finite. Lower")
+    check_refused(lambda: shim.finish_update(optimizer), *named)
     for weight, kept in zip(bilm.parameters(), before):
         assert torch.equal(weight, kept)
 
@@ -45,13 +46,11 @@ def test_weights_too_large(make_nlp, tmp_path, precision):
             weight.copy_(weight.sign() * 1e38)
     too_large = write_allennlp(module.freeze(), tmp_path)
     bilm = read_weights(too_large).replace(precision=precision)
-    with pytest.raises(ValueError, match=r"'weights.hdf5' gives vectors that are not finite"):
-        bilm.embed([["a", "bc"], []])
-    with pytest.raises(ValueError, match=r"the language model gives vectors that are not finite"):
-        bilm.replace(provenance={}).embed([["a"]])
+    named, other = "gives vectors that are not finite", bilm.replace(provenance={})
+    check_refused(lambda: bilm.embed([["a", "bc"], []]), f"'weights.hdf5' {named}")
+    check_refused(lambda: other.embed([["a"]]), f"the language model {named}")
     nlp = make_nlp(weights=str(too_large), precision=precision)
-    with pytest.raises(ValueError, match="vectors that are not finite"):
-        nlp("a bc")
+    check_refused(lambda: nlp("a bc"), named)
     assert len(nlp("")) == 0
 
 
@@ -77,6 +76,5 @@ def test_no_such_model_is_written(make_nlp, tmp_path, value):
     attempts = [lambda: nlp.to_disk(tmp_path), nlp.to_bytes]
     attempts += [lambda: write(bilm.freeze(), file), lambda: write(bilm.freeze(), file, "float16")]
     for attempt in attempts:
-        with pytest.raises(ValueError, match=r"'stacks.0.0.bias' contains NaN or infinity"):
-            attempt()
+        check_refused(attempt, "'stacks.0.0.bias' contains NaN or infinity")
     assert file.read_bytes() == kept

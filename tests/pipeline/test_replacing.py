@@ -1,18 +1,19 @@
 import logging
+from functools import partial
 
 import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
-from spacy.util import dot_to_object, load_model_from_config
+from spacy.util import dot_to_object, load_model_from_config, walk_dict
 from thinc.api import Config
 
 from spacy_elmo import pretrained
 from spacy_elmo.pipeline.mixes import learned_mixes
 
 from helpers.components import concat_both, concat_input, embed, listener, ner, tagger, textcat
-from helpers.models import weights_of
+from helpers.models import check_refused, weights_of
 from helpers.trained import trained
 
 
@@ -36,13 +37,6 @@ def answers(doc):
     return [token.tag_ for token in doc], [(e.text, e.label_) for e in doc.ents], scores
 
 
-def paths_of(config, prefix=""):
-    for name, value in config.items():
-        yield f"{prefix}{name}"
-        if isinstance(value, dict):
-            yield from paths_of(value, f"{prefix}{name}.")
-
-
 @pytest.mark.parametrize("name", SETUPS)
 def test_replace_save_and_load(make_nlp, name, tmp_path):
     """Other paths than those of its listeners are refused, and change nothing."""
@@ -55,20 +49,20 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
     assert [mix["place"] for mix in mixes] == places
 
     before, weights = nlp.config.to_str(), nlp.get_pipe(name).model.to_bytes()
-    others = [path for path in paths_of(config) if path not in listeners]
+    ends = [parts for parts, _ in walk_dict(config)]
+    paths = {".".join(parts[:i]) for parts in ends for i in range(1, len(parts) + 1)}
+    others = sorted(paths - {*listeners})
     assert len(others) > 5
     wrong = [[path, *listeners[1:]] for path in others]
     wrong += [[listeners[0], path] for path in (*others, listeners[0]) if len(listeners) > 1]
+    replace = partial(nlp.replace_listeners, "elmo", name)
     for paths in wrong:
-        with pytest.raises(ValueError, match="its listeners") as caught:
-            nlp.replace_listeners("elmo", name, paths)
-        assert all(repr(path) in str(caught.value) for path in listeners)
-    with pytest.raises(ValueError, match="list"):
-        nlp.replace_listeners("elmo", name, iter(listeners))
+        check_refused(partial(replace, paths), "its listeners", *map(repr, listeners))
+    check_refused(lambda: replace(iter(listeners)), "list")
     assert nlp.config.to_str() == before
     assert nlp.get_pipe(name).model.to_bytes() == weights
 
-    nlp.replace_listeners("elmo", name, listeners)
+    replace(listeners)
     assert nlp.get_pipe("elmo").listener_map == {}
     nlp.remove_pipe("elmo")
     assert answers(nlp(text)) == wanted
@@ -115,8 +109,7 @@ def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
     assert answers(spacy.load(tmp_path / "pipeline")("Maria swims")) == wanted
 
 
-def test_a_wrong_path_in_a_config_is_refused_before_the_training(make_nlp, tmp_path):
-    nlp = make_nlp()
+def test_a_wrong_path_in_a_config_is_refused_before_the_training(nlp, tmp_path):
     trained(nlp, 1, tagger=tagger(concat_input()))
     expected = answers(nlp("Maria swims"))
     nlp.to_disk(tmp_path / "source")
@@ -126,18 +119,16 @@ def test_a_wrong_path_in_a_config_is_refused_before_the_training(make_nlp, tmp_p
         config = {"nlp": {"lang": "en", "pipeline": ["tagger"]}, "components": given}
         return load_model_from_config(Config(config), auto_fill=True)
 
-    with pytest.raises(ValueError, match=r"model\.tok2vec\.embed\.elmo"):
-        sourced("model.tok2vec")
+    check_refused(lambda: sourced("model.tok2vec"), "model.tok2vec.embed.elmo")
     sourced("model.tok2vec.embed.elmo").to_disk(tmp_path / "replaced")
     assert answers(spacy.load(tmp_path / "replaced")("Maria swims")) == expected
 
 
 @pytest.mark.parametrize("paths", [BOTH, BOTH[::-1]])
-def test_each_path_keeps_the_settings_of_its_mix(make_nlp, paths):
+def test_each_path_keeps_the_settings_of_its_mix(nlp, paths):
     """They are needed where a saved config is trained from the start."""
     first, second = concat_input(), listener(layer_norm=True)
     first["embed"]["elmo"]["mix"]["l2"] = 0.5
-    nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(beside(first, second)))
     nlp.replace_listeners("elmo", "tagger", paths)
     mixes = [dot_to_object(nlp.get_pipe_config("tagger"), path)["mix"] for path in BOTH]

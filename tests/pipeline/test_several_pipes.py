@@ -166,9 +166,8 @@ def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors
     np.testing.assert_allclose(doc[4].vector, expected[4], atol=1e-6)
 
 
-def test_any_is_the_nearest_pipe_before(make_nlp, narrow_weights):
+def test_any_is_the_nearest_pipe_before(nlp, narrow_weights):
     """A pipe whose listeners find a nearer one stores nothing."""
-    nlp = make_nlp()
     nlp.add_pipe("textcat", config=textcat(ANY))
     pipe = nlp.get_pipe("elmo")
     assert pipe.listening_components == ["textcat"]
@@ -192,8 +191,7 @@ def trained_once(tiny_weights, tmp_path_factory):
     """A folder of a pipeline with two pipes of equal sizes; the tagger was trained on the nearer
     one, `second`. With the outputs of its tok2vec."""
     folder = tmp_path_factory.mktemp("two")
-    datasets = reference.random_datasets(TINY_OPTIONS, seed=3)
-    other = reference.write_hdf5(folder / "other", TINY_OPTIONS, datasets)
+    other = reference.write_random(folder / "other", TINY_OPTIONS, seed=3)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", name="first", config={"weights": str(tiny_weights)})
     nlp.add_pipe("elmo", name="second", config={"weights": str(other)})

@@ -13,16 +13,12 @@ from spacy.tokens import DocBin
 from thinc.api import Config
 
 from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.pretraining.config import read_config
 
 from helpers.commands import run_python
 from helpers.components import concat_input, examples, listener, ner, textcat
 
 ROOT = Path(__file__).parents[2]
-CONFIGS, PRETRAINING_CONFIGS = (
-    sorted([*ROOT.glob(f"project/configs/{kind}/*.cfg"), *ROOT.glob(f"configs/{kind}/*.cfg")])
-    for kind in ("training", "pretraining")
-)
+CONFIGS = [*ROOT.glob("project/configs/training/*.cfg"), *ROOT.glob("configs/training/*.cfg")]
 
 
 def train_for(steps, folder, config, output, overrides):
@@ -59,7 +55,7 @@ def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
         assert scores[name] == pytest.approx(best[name], abs=1e-6)
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CONFIGS), ids=lambda path: path.stem)
 def test_configs_are_filled_and_valid(path, tmp_path):
     debug_config(path, overrides={f"paths.{part}": "here" for part in ("train", "dev", "elmo")})
     _, filled = fill_config(tmp_path / "filled.cfg", path)
@@ -80,12 +76,3 @@ def test_configs_train_with_a_model_of_any_width(name, trained, tiny_weights, tm
     train_for(2, trained, config, tmp_path, {"paths.elmo": str(tiny_weights)})
     node = spacy.load(tmp_path / "model-last").get_pipe("elmo").listeners[0]
     assert node.get_dim("nO") == 12
-
-
-@pytest.mark.parametrize("path", PRETRAINING_CONFIGS, ids=lambda path: path.stem)
-def test_pretraining_configs_are_complete(path):
-    settings = read_config(path, {"paths.train": "a", "paths.dev": "b"})
-    given = Config().from_disk(path)
-    for section in ("corpus", "vocabulary", "training"):
-        assert set(given[section]) == set(getattr(settings, section).model_dump())
-    assert set(given["model"]) == {"@architectures", *settings.bilm.to_dict()}

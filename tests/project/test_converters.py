@@ -13,14 +13,14 @@ from helpers.project_scripts import call, docs
 
 
 @pytest.fixture
-def convert(tmp_path, monkeypatch):
+def convert(here):
     """Converts such files in a folder of the test's own; what is printed."""
-    monkeypatch.chdir(tmp_path)
 
-    def convert(name, arguments, files, fails=False):
+    def convert(name, files, arguments=None, fails=False):
         for path, content in files.items():
             Path(path).parent.mkdir(exist_ok=True)
-            Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
+            Path(path).write_bytes(content.encode("utf8", "surrogateescape"))
+        arguments = arguments or f"{' '.join(files)} out.spacy"
         return call(f"data.convert_{name}", *arguments.split(), fails=fails)
 
     return convert
@@ -28,12 +28,10 @@ def convert(tmp_path, monkeypatch):
 
 def shown(path):
     """The words of each Doc of a file, and what stands on it. Bars are between sentences."""
-    lines = []
     for doc in docs(path):
         parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
         words = " | ".join(" ".join(token.text for token in part) for part in parts)
-        lines.append(" / ".join([words, *annotation(doc)]))
-    return lines
+        yield " / ".join([words, *annotation(doc)])
 
 
 def annotation(doc):
@@ -62,9 +60,9 @@ UNER = """# newdoc id = one
 2\tBob\tB-PER\t-\tsomebody
 3\tAnn\tB-PER\t-\tsomebody
 """
-# A Latin-1 letter a line.
+# A Latin-1 letter a line: byte 0xE9 is no UTF-8.
 TREC_LABELS = ("description", "entity", "abbreviation", "human", "location", "number")
-TREC = "".join(f"{i} What is caf\u00e9 {i} ?\n" for i in range(6)).encode("latin-1")
+TREC = "".join(f"{i} What is caf\udce9 {i} ?\n" for i in range(6))
 SRL = """\
 {"words": ["He", "gave", "up"], "frames": [{"pred": 1, "tags": ["B-ARG0", "B-V", "I-V"]}]}
 {"words": ["."], "frames": []}
@@ -123,60 +121,48 @@ HOMOGRAPHS = (
     '"bass"\t"bass"\t"The bassline."\t4\t8\n'  # a part of a token
     '"bass"\t"bass"\t"Loud bass"\t5\t9\n'
 )
-# Arguments and files of each converter, and what it writes.
+# Files of each converter, what it writes, and other arguments than these files and `out.spacy`.
 SAMPLES = {
     "wnut17": (
-        "train.conll out.spacy",  # A line with a single TAB separates sentences, too.
+        # A line with a single TAB separates sentences, too.
         {"train.conll": "In\tO\nNew\tB-loc\nYork\tI-loc\n\t\nBob\tB-person\n.\tO\n"},
         "In New York / New York loc\nBob . / Bob person",
     ),
     "sst5": (
-        "stsa.dev out.spacy",
         {"stsa.dev": "0 awful .\n4 a wonder of a film\n"},
         "awful . / very negative\na wonder of a film / very positive",
     ),
-    "sst5 trees": (
-        "train.txt out.spacy",
-        {"train.txt": TREES},
-        "A fine film . / very positive\nNot good / negative",
-    ),
+    "sst5 trees": ({"train.txt": TREES}, "A fine film . / very positive\nNot good / negative"),
     "sst5 phrases": (
-        "train.txt out.spacy --phrases",
         {"train.txt": TREES},
         "A fine film . / very positive\nA fine film / positive\nA / neutral\n"
         "fine film / very positive\nfine / positive\nfilm / neutral\n. / neutral\n"
         "Not good / negative\nNot / neutral\ngood / positive",
+        "train.txt out.spacy --phrases",
     ),
     "uner": (
-        "dev.iob2 out.spacy",
         {"dev.iob2": UNER},
         # Comments are none of the text, OTH and the slip B-O are no entities.
         "New York is Swiss cheese . / New York LOC\n# Bob Ann / Bob PER / Ann PER",
     ),
     "trec": (
-        "TREC.test out.spacy",
         {"TREC.test": TREC},
         "\n".join(f"What is caf\u00e9 {i} ? / {label}" for i, label in enumerate(TREC_LABELS)),
     ),
-    "srl": (
-        "roles.jsonl out.spacy",
-        {"roles.jsonl": SRL},
-        "He gave up / srl: He ARG0, gave up V\n. / srl:",
-    ),
+    "srl": ({"roles.jsonl": SRL}, "He gave up / srl: He ARG0, gave up V\n. / srl:"),
     "pairs": (
-        ". dev out.spacy --dev out-dev.spacy --n-dev 1 --more more.tsv",
         PAIRS,
         # SNLI's tokens are kept, quotes are text, and the last pairs are apart.
         """\
+out-dev.spacy
+Yes | No / premise: Yes / hypothesis: No / neutral
 He is n't here . | A man left . / premise: He is n't here . / hypothesis: A man left . / entailment
 It rains . | It is dry . / premise: It rains . / hypothesis: It is dry . / contradiction
-" He 's here . | A " man " left . / premise: "He's here. / hypothesis: A "man" left. / neutral
-out-dev.spacy
-Yes | No / premise: Yes / hypothesis: No / neutral""",
+" He 's here . | A " man " left . / premise: "He's here. / hypothesis: A "man" left. / neutral""",
+        ". dev out.spacy --dev out-dev.spacy --n-dev 1 --more more.tsv",
     ),
-    "qamr": ("qamr.tsv sentences.tsv out.spacy", QAMR, f"{TOM}, Tom Lee"),
+    "qamr": (QAMR, f"{TOM}, Tom Lee"),
     "coref": (
-        "in splits.tsv out/c",
         COREF,
         # Of two clusters of one mention the first has it.
         """\
@@ -186,11 +172,12 @@ An old man saw his cat | He ran / coref_clusters_1: An old man, his, He / coref_
 out/c-train.spacy
 Do n't go | Ann 's cat and her it / coref_clusters_1: Ann 's, her / coref_clusters_2: Ann 's cat, it
 """,
+        "in splits.tsv out/c",
     ),
     "homograph": (
-        "in out.spacy",
         {"in/bass.tsv": HOMOGRAPHS},
         'A naïve Bass swam " off " . / senses: Bass bass_corp\nLoud bass / senses: bass bass',
+        "in out.spacy",
     ),
 }
 PRINTED = {
@@ -204,12 +191,10 @@ PRINTED = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_convert(convert, name):
     """What is written to each file, and printed."""
-    arguments, files, expected = SAMPLES[name]
-    printed = convert(name.split()[0], arguments, files)
-    written = shown("out.spacy") if Path("out.spacy").exists() else []
-    for path in sorted({*Path().rglob("*.spacy")} - {Path("out.spacy")}):
-        written += [str(path), *shown(path)]
-    assert "\n".join(written) == expected.strip()
+    files, expected, *arguments = SAMPLES[name]
+    printed = convert(name.split()[0], files, *arguments)
+    written = [line for one in sorted(Path().rglob("*.spacy")) for line in (str(one), *shown(one))]
+    assert "\n".join(written).replace("out.spacy\n", "") == expected.strip()
     assert all(message in printed for message in PRINTED.get(name, ()))
 
 
@@ -240,24 +225,21 @@ NO_UNER = ("1\tBob\n", "Bob\t1\tB-PER\n", "2\tBob\tX-PER\n", "2\tBob\tI-PER\n")
         ("homograph", "in/bass.tsv", "homograph\t", "word\t", "bass.tsv: expected the columns"),
         ("homograph", "in/bass.tsv", "\t9\n", "\tx\n", "tsv:3: start and end must be numbers"),
         ("homograph", "in/bass.tsv", "\t9\n", "\n", "bass.tsv:3: expected 5 columns"),
-        ("homograph", "in/bass.tsv", "ï", b"\xff", "utf-8"),
-        ("homograph", "in/bass.tsv", None, None, "contains no .tsv file"),
+        ("homograph", "in/bass.tsv", "ï", "\udcff", "utf-8"),
     ],
 )
 def test_what_is_wrong_is_named(convert, name, file, before, after, named):
-    arguments, files, _ = SAMPLES[name]
-    content, *changes = (
-        part if isinstance(part, bytes) or part is None else part.encode()
-        for part in (files[file], before, after)
-    )
-    if before is None:
-        files = {"in/none": ""}
-    else:
-        assert changes[0] in content
-        files = {**files, file: content.replace(*changes)}
-    printed = convert(name.split()[0], arguments, files, fails=True)
+    files, _, *arguments = SAMPLES[name]
+    assert before in files[file]
+    files = {**files, file: files[file].replace(before, after)}
+    printed = convert(name.split()[0], files, *arguments, fails=True)
     assert "".join(named.split()) in "".join(printed.split())
     assert not Path("out.spacy").exists() and not Path("out").exists()
+
+
+def test_a_folder_without_tables(convert):
+    printed = convert("homograph", {"in/none": ""}, "in out.spacy", fails=True)
+    assert "contains no .tsv file" in printed
 
 
 def squad(n_articles):
@@ -272,9 +254,9 @@ def squad(n_articles):
 
 def test_convert_questions(convert):
     """The last articles are test and dev set; other questions train, too."""
-    convert("qamr", *SAMPLES["qamr"][:2])
-    convert("squad", "squad.json out-qa --n-articles 2 --more out.spacy", squad(5))
-    found = {part: shown(f"out-qa-{part}.spacy") for part in ("train", "dev", "test")}
+    convert("qamr", QAMR)
+    convert("squad", squad(5), "squad.json out-qa --n-articles 2 --more out.spacy")
+    found = {part: [*shown(f"out-qa-{part}.spacy")] for part in ("train", "dev", "test")}
     anna = [
         f"Who has cats ? | Anna has {i} cats . / question: Who has cats? / "
         f"context: Anna has {i} cats. / answer: Anna"
@@ -282,8 +264,8 @@ def test_convert_questions(convert):
     ]
     assert found == {"train": [anna[0], f"{TOM}, Tom Lee"], "dev": anna[1:3], "test": anna[3:]}
     arguments = "squad.json out-none --n-articles 2"
-    assert "only 4 articles" in convert("squad", arguments, squad(4), fails=True)
-    printed = convert("squad", arguments, {"squad.json": '{"data": [{}]}'}, fails=True)
+    assert "only 4 articles" in convert("squad", squad(4), arguments, fails=True)
+    printed = convert("squad", {"squad.json": '{"data": [{}]}'}, arguments, fails=True)
     assert '"data"[0]["paragraphs"] is missing' in printed
 
 
@@ -306,7 +288,7 @@ def test_convert_trec_keeps_a_tenth_apart(convert):
     files = {"TREC.train": "".join(f"{i % 6} What is {i} ?\n" for i in range(100))}
     chosen = []
     for seed in (0, 0, 1):
-        convert("trec", f"TREC.train train.spacy --dev dev.spacy --seed {seed}", files)
+        convert("trec", files, f"TREC.train train.spacy --dev dev.spacy --seed {seed}")
         train, dev = ([int(doc[2].text) for doc in docs(f"{n}.spacy")] for n in ("train", "dev"))
         assert len(dev) == 10
         assert sorted(train + dev) == list(range(100))
@@ -343,7 +325,7 @@ Anna PER, Berg LOC, Verband ORG"""
 
 def europeana(convert, text):
     """What is printed, and the Docs for each use."""
-    printed = convert("europeana", "one.bio out/one", {"one.bio": text})
+    printed = convert("europeana", {"one.bio": text}, "one.bio out/one")
     return printed, *(docs(f"out/one-{part}.spacy") for part in ("train", "dev", "test"))
 
 

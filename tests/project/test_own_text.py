@@ -1,6 +1,5 @@
 """The project pretrains on text of one's own as README.md says, without any asset."""
 
-import random
 import shutil
 import sys
 
@@ -11,9 +10,6 @@ from weasel.cli.run import project_run
 
 from helpers.forked import run_forked
 from helpers.project_scripts import PROJECT, call
-
-WORDS = ("bank", "river", "money", "boat", "sees", "takes", "under", "over", "near")
-
 
 OWN = {"vars.lm_train": "my_text/", "vars.lm_dev": "dev.txt", "vars.lm_format": "text"}
 TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
@@ -26,10 +22,8 @@ def test_the_workflow_on_text_of_ones_own(tmp_path, monkeypatch):
         shutil.copytree(PROJECT / name, project / name)
     shutil.copy(PROJECT / "project.yml", project)
     (project / "my_text").mkdir()
-    for name, n_sentences in (("my_text/a.txt", 60), ("my_text/b.txt", 60), ("dev.txt", 20)):
-        rng = random.Random(name)
-        sentences = (" ".join(rng.choices(WORDS, k=9)) for _ in range(n_sentences))
-        (project / name).write_text(".\n\n".join(sentences), "utf8")
+    for name in ("my_text/a.txt", "my_text/b.txt", "dev.txt"):
+        (project / name).write_text("The boat sees a bank near the river.\n\n" * 60, "utf8")
     config = Config().from_disk(PROJECT / "configs/pretraining/demo.cfg", interpolate=False)
     config["training"]["max_steps"] = 2
     config.to_disk(project / "tiny.cfg")
@@ -50,13 +44,12 @@ def test_the_workflow_on_text_of_ones_own(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["lm_train", "lm_dev"])
-def test_without_the_books_it_says_what_to_do(tmp_path, monkeypatch, missing):
+def test_without_the_books_it_says_what_to_do(here, missing):
     """Where one of the two texts is still LitBank's."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "assets" / "litbank").mkdir(parents=True)
+    (here / "assets" / "litbank").mkdir(parents=True)
     output = f"corpus/lm/{missing[3:]}.txt"
     arguments = (output, "assets/litbank", "--only-for", output)
     printed = call("data.prepare_text", *arguments, fails=True)
     assert "'assets/litbank'. Download the text with `python -m spacy project assets`" in printed
     assert "--vars.lm_train" in printed
-    assert not (tmp_path / output).exists()
+    assert not (here / output).exists()

@@ -1,7 +1,7 @@
 """The pictures show the means of the runs, and can be read on any page."""
 
 import os
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -65,22 +65,16 @@ PROBES = [
 
 
 @pytest.fixture
-def figures(monkeypatch):
-    """What is drawn, in place of files."""
-    drawn = []
-
-    @contextmanager
-    def keep(path, width, height):
-        drawn.append(Figure())
-        yield drawn[-1]
-
-    monkeypatch.setattr(plot_results, "picture", keep)
-    return drawn
+def figure(monkeypatch):
+    """What is drawn, in place of a file."""
+    figure = Figure()
+    monkeypatch.setattr(plot_results, "picture", lambda *_: nullcontext(figure))
+    return figure
 
 
-def test_sample_efficiency(figures):
+def test_sample_efficiency(figure):
     plot_results.draw_sample_efficiency(EFFICIENCY, Path("a.svg"))
-    (axes,) = figures[0].axes
+    (axes,) = figure.axes
     assert (axes.get_title(), axes.get_ylabel()) == ("UNER EWT", "entity F")
     handles, labels = axes.get_legend_handles_labels()
     assert labels == ["without ELMo", "ELMo at the input"]
@@ -92,7 +86,7 @@ def test_sample_efficiency(figures):
         np.testing.assert_allclose(ends, [[mean - deviation, mean + deviation] for mean in means])
 
 
-def test_updates(figures):
+def test_updates(figure):
     """A line a seed that has its history, a panel a corpus and model that has both sides."""
     histories = {
         ("ner", "tok2vec", 0): [(0, 0.0), (100, 0.2)],
@@ -108,7 +102,7 @@ def test_updates(figures):
         for (name, variant, seed), history in histories.items()
     ]
     plot_results.draw_updates(runs, Path("a.svg"))
-    panels = [axes for axes in figures[0].axes if axes.get_visible()]
+    panels = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in panels] == ["WNUT17", "WNUT17, CRF"]
     assert [axes.get_ylabel() for axes in panels] == ["entity F, dev"] * 2
     assert panels[0].get_legend_handles_labels()[1] == ["without ELMo", "ELMo at the input"]
@@ -117,12 +111,12 @@ def test_updates(figures):
     assert drawn == [shown[:3], shown[3:5]]
 
 
-def test_robustness(figures):
+def test_robustness(figure):
     """Panels: a row per corpus, a column per damage. Lines: a variant's means over its seeds."""
     row = "historical europeana_sbb static"
     runs = [make_damaged(row, 0, 0.5, 0.3), make_damaged(row, 1, 0.6, 0.4)]
     plot_results.draw_robustness(runs, Path("a.svg"))
-    panels = figures[0].axes
+    panels = figure.axes
     title = "newspapers (SBB), "
     assert [axes.get_title() for axes in panels] == [f"{title}keyboard", f"{title}ocr"]
     for axes, base in zip(panels, (0.5, 0.6)):
@@ -131,9 +125,9 @@ def test_robustness(figures):
         np.testing.assert_allclose(axes.lines[0].get_xydata(), means)
 
 
-def test_layer_weights(figures):
+def test_layer_weights(figure):
     plot_results.draw_layer_weights(LEARNED[:3], Path("a.svg"))
-    (axes,) = figures[0].axes
+    (axes,) = figure.axes
     both = "ELMo at input and output"
     names = [label.get_text() for label in axes.get_yticklabels()]
     rows = ("ELMo at the input", f"{both}: input", f"{both}: output")
@@ -144,9 +138,9 @@ def test_layer_weights(figures):
     np.testing.assert_allclose(widths, expected)
 
 
-def test_layer_probes(figures):
+def test_layer_probes(figure):
     plot_results.draw_layer_probes(PROBES, Path("a.svg"))
-    tag, senses = figures[0].axes
+    tag, senses = figure.axes
     assert (tag.get_title(), senses.get_title()) == ("tag, UD EWT", "senses, homographs")
     assert [label.get_text() for label in tag.get_xticklabels()][2:] == ["layer 2", "average"]
     # No line leads from the last layer to the average; of the baselines the better one is drawn.

@@ -10,11 +10,9 @@ from scripts.figures.results import group
 @pytest.fixture
 def corpus(tmp_path):
     vocab = spacy.blank("en").vocab
-    docs = []
-    for number in range(6):
-        doc = Doc(vocab, words=["the", "bank", str(number)], tags=["DT", "NN", "CD"])
+    docs = [Doc(vocab, words=["the", "bank", i], tags=["DT", "NN", "CD"]) for i in "012345"]
+    for number, doc in enumerate(docs):
         doc.spans["senses"] = [Span(doc, 1, 2, "river" if number % 3 else "money")]
-        docs.append(doc)
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
     return tmp_path / "a.spacy"
 

@@ -186,11 +186,6 @@ def test_order(tmp_path):
 
 def test_distinct():
     """Equal runs of two experiments count once; those that do not say are all different."""
-    first, again, *others = (
-        make_run(f"{experiment} wnut17 elmo", seed, {"ents_f": 0.1}, settings=settings)
-        for experiment, seed, settings in (
-            *(("ner", 0, "a"), ("place", 0, "a")),
-            *(("ner", 1, ""), ("ner", 2, ""), ("ner", 3, "b")),
-        )
-    )
+    rows = [("ner", 0, "a"), ("place", 0, "a"), ("ner", 1, ""), ("ner", 2, ""), ("ner", 3, "b")]
+    first, again, *others = (make_run(f"{name} wnut17 x", n, settings=key) for name, n, key in rows)
     assert distinct([first, *others, again]) == [first, *others]

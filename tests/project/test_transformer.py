@@ -16,17 +16,12 @@ import torch
 from scripts.experiments import run_trial, transformer
 
 WIDTH, N_LAYERS, MAX_PIECES = 4, 3, 12
-SENTENCES = [["ab", " ", "c"], [], ["abcd"]]
 
 
 class StandIn:
     """Tokenizer and model in one."""
 
     config = SimpleNamespace(hidden_size=WIDTH, num_hidden_layers=N_LAYERS)
-
-    @classmethod
-    def from_pretrained(cls, folder):
-        return cls()
 
     def eval(self):
         return self
@@ -59,17 +54,15 @@ def states(ids, layer):
 def package(tmp_path, monkeypatch):
     """Install the stand-in."""
     module = ModuleType("transformers")
-    module.AutoModel = module.AutoTokenizer = StandIn
+    kinds = SimpleNamespace(from_pretrained=lambda folder: StandIn())
+    module.AutoModel = module.AutoTokenizer = kinds
     monkeypatch.setitem(sys.modules, "transformers", module)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     for where in (transformer, run_trial):
         monkeypatch.setattr(where, "find_folder", lambda: tmp_path)
     monkeypatch.setattr(transformer, "MAX_PIECES", MAX_PIECES)
-    caches = (transformer.read_transformer, run_trial.describe_model)
-    for cached in caches:
-        cached.cache_clear()
     yield
-    for cached in caches:
+    for cached in (transformer.read_transformer, run_trial.describe_model):
         cached.cache_clear()
 
 
@@ -86,7 +79,7 @@ def test_tokens_are_means_of_their_wordpieces(package):
     """Long sentences are cut: a half that fits is read like a sentence of its own; a long word is
     shortened."""
     embed = transformer.read_transformer().embed
-    layers, _ = embed(SENTENCES)
+    layers, _ = embed([["ab", " ", "c"], [], ["abcd"]])
     assert [one.shape for one in layers] == [(4, 3, 4), (4, 0, 4), (4, 1, 4)]
     words = [expected("ab", 1), np.zeros((4, 4)), expected("c", 3)]
     np.testing.assert_allclose(layers[0], np.stack(words, axis=1))

@@ -213,7 +213,6 @@ WRONG = {
         (clusters([[-1, 3]]), r"\[-1, 3\] is not a mention"),
         ({**CLUSTERS, "sentence_starts": [7]}, '"sentence_starts".*0 to 6, got 7'),
         (clusters([[0, 1]], [[0, 1]]), r"'Ann' \(0, 1\).*coref_clusters_2.*'Ann saw Bob"),
-        (clusters([[0, 1], [0, 1]]), r"'Ann' \(0, 1\).* occurs twice, first .*coref_clusters_1"),
     ],
     ("QACorpus", json.dumps(QUESTION)): [
         (answer(text="Rom"), "'Rom' is not at character 3"),
@@ -245,15 +244,13 @@ def test_byte_order_mark(tmp_path, name):
 )
 def test_wrong_lines_are_named(tmp_path, reader, good, line, named):
     path = write(tmp_path / "x.jsonl", good, line)
-    with pytest.raises(ValueError, match=named) as error:
+    with pytest.raises(ValueError, match=rf"^\S*x\.jsonl:2: .*{named}.*$"):  # in one line
         read(reader, path)
-    assert str(error.value).startswith(f"{path}:2: ")
-    assert "\n" not in str(error.value)
 
 
 LINE = json.dumps(TAGS).encode()
 WHOLE = DocBin(docs=[NLP("A man")]).to_bytes()
-NOT_SPACY = r"x\.spacy is not a \.spacy file, or it is broken: "
+NOT_SPACY = r" is not a \.spacy file, or it is broken: "
 
 
 @pytest.mark.parametrize(
@@ -270,6 +267,5 @@ NOT_SPACY = r"x\.spacy is not a \.spacy file, or it is broken: "
 )
 def test_files_of_another_kind_are_named(tmp_path, name, content, named):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=named) as error:
+    with pytest.raises(ValueError, match=rf"^\S*{name}.*{named}"):
         read("BIOCorpus", tmp_path / name)
-    assert str(error.value).startswith(str(tmp_path / name))

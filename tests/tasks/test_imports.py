@@ -1,10 +1,9 @@
 """What is imported before a component of a task is made."""
 
-from pathlib import Path
-
 from helpers.commands import run_python
+from helpers.golden import SAVED
 
-CONFIG = Path(__file__).parents[1] / "fixtures" / "saved" / "pretraining-adam.cfg"
+CONFIG = SAVED / "pretraining-adam.cfg"
 PRETRAINING = f"""
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Components of the tasks that an earlier version saved, and what their models computed then."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import spacy
@@ -9,12 +7,11 @@ from thinc.api import Config
 
 from spacy_elmo.tasks.srl.model import predicate_instances
 
+from helpers.golden import SAVED
 from helpers.tasks import TASKS
 
-SAVED = Path(__file__).parents[1] / "fixtures" / "saved" / "tasks.npz"
-REVIEWS = ["a fine film .", "dull ."]
 DOCS = {task.factory: task.docs for task in TASKS}
-DOCS["textcat"] = lambda nlp: [nlp.make_doc(text) for text in REVIEWS]
+DOCS["textcat"] = lambda nlp: [nlp.make_doc(text) for text in ("a fine film .", "dull .")]
 
 
 def outputs_of(pipe, docs):
@@ -33,7 +30,7 @@ def outputs_of(pipe, docs):
 
 @pytest.mark.parametrize("name", DOCS)
 def test_saved_components_compute_the_same(name):
-    saved = np.load(SAVED)
+    saved = np.load(SAVED / "tasks.npz")
     config = Config().from_bytes(saved[f"{name} config"].tobytes())
     nlp = spacy.util.load_model_from_config(config)
     pipe = nlp.get_pipe(name).from_bytes(saved[f"{name} pipe"].tobytes())

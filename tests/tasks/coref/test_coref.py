@@ -1,6 +1,6 @@
 """The component `elmo_coref`: what it reads, learns from and writes."""
 
-import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,18 +8,14 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.coref.clusters import (
-    gold_clusters,
-    predicted_clusters,
-    read_clusters,
-    write_clusters,
-)
+from spacy_elmo.tasks.coref import clusters as module
 from spacy_elmo.tasks.coref.corpus import make_doc
 from spacy_elmo.tasks.coref.model import DocRanker
 
 from helpers.calls import note_calls
 from helpers.commands import run_python
 from helpers.components import embed
+from helpers.models import check_refused
 from helpers.tasks import CLUSTERS, COREF, cluster_examples, coref
 
 NLP = spacy.blank("en")
@@ -34,11 +30,11 @@ def test_without_singletons(trained, monkeypatch):
     monkeypatch.setattr(pipe, "singletons", False)
     data, several = cluster_examples(trained), cluster_examples(trained)
     for one in several:
-        clusters = [found for found in read_clusters(one.reference) if len(found) > 1]
-        write_clusters(one.reference, clusters or [[]])
+        clusters = [found for found in module.read_clusters(one.reference) if len(found) > 1]
+        module.write_clusters(one.reference, clusters or [[]])
     assert pipe.update(data) == pytest.approx(pipe.update(several))
     assert trained.evaluate(data)["coref_f"] == 1.0
-    assert COREF.found_by(trained) == [read_clusters(one.reference) for one in several]
+    assert COREF.found_by(trained) == [module.read_clusters(one.reference) for one in several]
 
 
 def test_training_reads_some_sentences(make, monkeypatch):
@@ -72,8 +68,8 @@ def test_training_reads_some_sentences(make, monkeypatch):
 def test_only_singletons_teach_nothing(make):
     nlp = make(COREF, singletons=False)
     doc = make_doc(nlp.vocab, ["Tom", "ran"], [[(0, 1)]])
-    with pytest.raises(ValueError, match="no clusters of several mentions, as singletons = false"):
-        nlp.initialize(lambda: [Example(nlp.make_doc("Tom ran"), doc)])
+    data = [Example(nlp.make_doc("Tom ran"), doc)]
+    check_refused(lambda: nlp.initialize(lambda: data), "several mentions, as singletons = false")
 
 
 @pytest.mark.slow
@@ -103,7 +99,7 @@ def test_memory_of_a_long_document(trained, tmp_path):
 
 def test_clusters_of_before_are_replaced(trained):
     doc = trained.make_doc(CLUSTERS[1][0])
-    write_clusters(doc, [[(5, 6)]] * 3)
+    module.write_clusters(doc, [[(5, 6)]] * 3)
     others = {"coref_clusters_other": [], "coref_clusters_1_2": []}
     doc.spans.update(others)
     found = {"coref_clusters_1": ["Tom", "He"], "coref_clusters_2": ["home"]}
@@ -114,10 +110,9 @@ def test_clusters_of_before_are_replaced(trained):
 def test_other_keys(make, trained):
     nlp = make(COREF, span_cluster_prefix="chains")
     data = cluster_examples(nlp)
-    with pytest.raises(ValueError, match="chains_1"):
-        nlp.initialize(lambda: data)
+    check_refused(lambda: nlp.initialize(lambda: data), "chains_1")
     for one in data:
-        write_clusters(one.reference, read_clusters(one.reference), "chains")
+        module.write_clusters(one.reference, module.read_clusters(one.reference), "chains")
     nlp.initialize(lambda: data)
     assert nlp.update(data)["elmo_coref"] > 0.0
     weights = trained.get_pipe("elmo_coref").model.to_bytes()
@@ -152,9 +147,7 @@ def test_wrong_gold_clusters_are_named(trained, clusters, named):
     data = [example("Tom and Maria ran . They left .", clusters)]
     initialize = trained.get_pipe("elmo_coref").initialize
     for use in (trained.update, trained.evaluate, lambda data: initialize(lambda: data)):
-        with pytest.raises(ValueError, match=re.escape(named)) as error:
-            use(data)
-        assert "\n" not in str(error.value)
+        assert "\n" not in check_refused(partial(use, data), named)
 
 
 def test_mentions_out_of_reach_are_no_error(trained):
@@ -171,6 +164,6 @@ def test_mentions_that_differ_in_whitespace_are_one():
     predicted = Doc(NLP.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
     reference = Doc(NLP.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
     for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):
-        write_clusters(predicted, clusters)
-        assert predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]
-        assert gold_clusters(Example(reference, predicted)) == [[(0, 1), (2, 3)]]
+        module.write_clusters(predicted, clusters)
+        assert module.predicted_clusters(Example(predicted, reference)) == [[(0, 1), (2, 3)]]
+        assert module.gold_clusters(Example(reference, predicted)) == [[(0, 1), (2, 3)]]

@@ -17,7 +17,6 @@ LENGTHS = [4, 5, 1]
 
 
 def make(depth=2, **sizes):
-    torch.manual_seed(0)
     defaults = {"encoder_width": 6, "hidden_width": 5, "feature_width": 3, "max_span_width": 3}
     settings = {"spans_per_word": 0.7, "max_antecedents": 4, "dropout": 0.0, "input_dropout": 0.0}
     ranker = SpanRanker(4, hidden_depth=depth, **{**defaults, **settings, **sizes}).double()
@@ -79,7 +78,6 @@ def test_formulas(tokens, depth, chunk, monkeypatch):
 
 def test_bins_of_distances():
     """1, 2, 3, 4, 5 to 7, 8 to 15, 16 to 31, 32 to 63, more: those of the paper."""
-    torch.manual_seed(0)
     ranker = make(max_antecedents=80)
     for layer in (ranker.anaphor, ranker.antecedent, ranker.product):
         torch.nn.init.zeros_(layer.weight)

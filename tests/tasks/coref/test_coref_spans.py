@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.embedding.segmenters import Segment
-from spacy_elmo.tasks.coref.spans import (
-    antecedent_loss,
-    find_candidate_spans,
-    gold_pairs,
-    make_clusters,
-    mention_loss,
-    prune,
-)
+from spacy_elmo.tasks.coref import spans as module
 
 from helpers.formulas import check_differences
 
@@ -22,7 +15,7 @@ from helpers.formulas import check_differences
 def test_candidates(max_width):
     """All spans within a segment, those of overlapping ones once, in order."""
     segments = [Segment(0, 5, 0, 4), Segment(3, 8, 4, 8), Segment(8, 9, 8, 9)]
-    found = find_candidate_spans(segments, max_width)
+    found = module.find_candidate_spans(segments, max_width)
     ends = {t: next(s.end for s in segments if s.keep_start <= t < s.keep_end) for t in range(9)}
     lasts = [min(ends[start], start + max_width) for start in range(9)]
     expected = [(start, end) for start in range(9) for end in range(start + 1, lasts[start] + 1)]
@@ -46,9 +39,9 @@ def brute_prune(spans, scores, n_kept):
 def test_pruning(n_kept):
     rng = np.random.default_rng(n_kept)
     for _ in range(30):
-        spans = find_candidate_spans([Segment(0, 12, 0, 12)], 6)
+        spans = module.find_candidate_spans([Segment(0, 12, 0, 12)], 6)
         scores = rng.normal(size=len(spans))
-        kept = prune(spans, scores, n_kept)
+        kept = module.prune(spans, scores, n_kept)
         assert kept.tolist() == brute_prune(spans.mentions, scores, n_kept)
 
 
@@ -56,15 +49,15 @@ def test_clusters_are_what_links_join():
     mentions = [(i, i + 1) for i in range(7)]
     links = np.array([0, 0, 2, 0, 3, 1, 0])
     expected = [[(0, 1), (2, 3)], [(1, 2), (4, 5), (5, 6)]]
-    assert make_clusters(mentions, links, np.zeros(7, dtype=bool)) == expected
+    assert module.make_clusters(mentions, links, np.zeros(7, dtype=bool)) == expected
     alone = np.array([False] * 6 + [True])
-    assert make_clusters(mentions, links, alone) == [*expected, [(6, 7)]]
+    assert module.make_clusters(mentions, links, alone) == [*expected, [(6, 7)]]
 
 
 def test_gold_pairs():
     mentions = [(0, 1), (2, 3), (4, 5), (6, 7)]
     clusters = [[(0, 1), (4, 5), (6, 7)], [(2, 3), (9, 10)]]
-    right = gold_pairs(mentions, clusters, 2)
+    right = module.gold_pairs(mentions, clusters, 2)
     assert right.tolist() == [[0, 0], [0, 0], [0, 1], [1, 0]]
 
 
@@ -86,19 +79,19 @@ def pairs(rng, n=7, n_columns=4):
     mentions = [(i, i + 1) for i in range(n)]
     numbers = rng.integers(0, 3, size=n)
     clusters = [[mentions[i] for i in np.flatnonzero(numbers == c)] for c in range(2)]
-    return scores, gold_pairs(mentions, clusters, n_columns)
+    return scores, module.gold_pairs(mentions, clusters, n_columns)
 
 
 def test_loss_of_antecedents():
     rng = np.random.default_rng(0)
     for _ in range(20):
         scores, right = pairs(rng)
-        loss, gradient = antecedent_loss(scores, right)
+        loss, gradient = module.antecedent_loss(scores, right)
         assert loss == pytest.approx(brute_loss(scores, right))
         check_differences([(scores, gradient)], partial(brute_loss, scores, right))
         assert not gradient[scores == -np.inf].any()
     large = np.array([[-np.inf], [300.0]], dtype="float32")
-    loss, gradient = antecedent_loss(large, np.array([[False], [False]]))
+    loss, gradient = module.antecedent_loss(large, np.array([[False], [False]]))
     assert loss == pytest.approx(300.0)
     assert gradient.tolist() == [[0.0], [1.0]]
 
@@ -106,7 +99,7 @@ def test_loss_of_antecedents():
 def test_loss_of_mentions():
     scores = np.array([-400.0, -1.0, 0.5, 400.0])
     right = np.array([False, True, False, True])
-    loss, gradient = mention_loss(scores, right)
+    loss, gradient = module.mention_loss(scores, right)
     probabilities = 1 / (1 + np.exp(-scores[1:3]))
     expected = -np.log(probabilities[0]) - np.log(1 - probabilities[1])
     assert loss == pytest.approx(expected)

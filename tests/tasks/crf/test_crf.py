@@ -1,11 +1,11 @@
 """The component `elmo_crf`: tags and groups of spans; missing and wrong annotation."""
 
-import pytest
 from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_elmo.tasks.crf.gold import gold_spans
 
+from helpers.models import check_refused
 from helpers.tasks import CRF, ENTITIES, entity_examples, spans_of
 
 TASK = CRF
@@ -21,10 +21,9 @@ def test_the_other_scheme_and_a_span_group(make):
     assert spans_of(doc, "chunks") == ENTITIES[0][1]
     assert not doc.ents
     wrong = [("Tom and Maria saw Rome .", [(0, 3, "PER"), (2, 4, "LOC")])]
-    named = r"PER \(0, 3\).*spans\['chunks'\].*'Tom and Maria saw Rome .' overlaps LOC \(2, 4\)"
-    with pytest.raises(ValueError, match=named) as error:
-        nlp.update(entity_examples(nlp, wrong, spans_key="chunks"))
-    assert "\n" not in str(error.value)
+    data = entity_examples(nlp, wrong, spans_key="chunks")
+    named = ("PER (0, 3)", "spans['chunks']", "'Tom and Maria saw Rome .' overlaps LOC (2, 4)")
+    assert "\n" not in check_refused(lambda: nlp.update(data), *named)
 
 
 # Annotation
@@ -55,6 +54,6 @@ def test_missing_annotation_teaches_nothing(trained):
 
 
 def test_unknown_labels_are_named(trained):
-    named = r"SONG \(0, 1\) of doc.ents in the Doc 'Tom .'.*'elmo_crf'"
-    with pytest.raises(ValueError, match=named):
-        trained.update(entity_examples(trained, [("Tom .", [(0, 1, "SONG")])]))
+    data = entity_examples(trained, [("Tom .", [(0, 1, "SONG")])])
+    named = ("SONG (0, 1) of doc.ents in the Doc 'Tom .'", "'elmo_crf'")
+    check_refused(lambda: trained.update(data), *named)

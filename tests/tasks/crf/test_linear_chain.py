@@ -11,11 +11,8 @@ from spacy_elmo.tasks.crf.model import CRF_PARAMS, Chains
 from spacy_elmo.tasks.crf.partition import log_partition, sequence_loss
 from spacy_elmo.tasks.shared.bio import BILUOTags, BIOTags, viterbi
 
-LENGTHS = (3, 0, 5, 1)
-N_TAGS = 4
 
-
-def random_chains(seed, lengths=LENGTHS, n_tags=N_TAGS, scale=2.0):
+def random_chains(seed, lengths=(3, 0, 5, 1), n_tags=4, scale=2.0):
     rng = np.random.default_rng(seed)
 
     def draw(*shape):

@@ -19,6 +19,7 @@ from spacy_elmo.tasks.textcat import build_bcn
 from spacy_elmo.tasks.texts.models import build_bidaf, build_esim
 
 from helpers.calls import note_calls
+from helpers.models import check_refused
 
 NONE = Model("none", lambda model, X, is_train: (X, lambda dX: dX))
 
@@ -78,8 +79,7 @@ def ranker(width):
 def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
     """With these, a module of its own would need terabytes."""
     shim = get_module_shim(build())
-    with pytest.raises(ValueError, match="not initialized"):
-        _ = shim.module
+    check_refused(lambda: shim.module, "not initialized")
     shim.create(**sizes)
     saved = shim.to_bytes()
     before = {name: value.clone() for name, value in shim.module.state_dict().items()}
@@ -91,8 +91,7 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
     for name in sizes:
         for size in (10**12, 2**62, -1, 2.5, "9"):
             data = srsly.msgpack_dumps({**message, "config": {**sizes, name: size}})
-            with pytest.raises(ValueError, match=f"task's model.*{name}"):
-                shim.from_bytes(data)
+            check_refused(partial(shim.from_bytes, data), "task's model", name)
     assert shim.cfg == sizes
 
 
@@ -105,10 +104,7 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
         ({"config": 3}, "no sizes"),
         ({"state": 10**11}, "{'nI': 3}"),
         ({"state": b"\xff" * 64}, "{'nI': 3}"),
-        (
-            {"state": save({"x": torch.zeros(2)})},
-            "(?s)Ranker:.*Missing.*encoder.*Unexpected.*x",
-        ),
+        ({"state": save({"x": torch.zeros(2)})}, "(?s)Ranker:.*Missing.*encoder.*Unexpected.*x"),
     ],
 )
 def test_what_is_saved_otherwise_is_refused(changes, named):
@@ -118,15 +114,14 @@ def test_what_is_saved_otherwise_is_refused(changes, named):
     with pytest.raises(ValueError, match=named):
         shim.from_bytes(srsly.msgpack_dumps({**message, **changes}))
     # As where somebody changes a size in config.cfg.
-    named = r"(?s)task's model.*mention.0.weight: .*\(\[3, .*\(\[1000000000, "
-    with pytest.raises(ValueError, match=named):
-        get_module_shim(ranker(10**9)).from_bytes(srsly.msgpack_dumps(message))
+    named = ("task's model", "mention.0.weight: ", "([3, ", "([1000000000, ")
+    load = get_module_shim(ranker(10**9)).from_bytes
+    check_refused(lambda: load(srsly.msgpack_dumps(message)), *named)
 
 
 @pytest.mark.parametrize("lengths", [(2, 5, 0, 1), (4, 4), (1,), (0,), (0, 0, 30)])
 def test_both_directions_of_a_gru_together_equal_pytorch(lengths):
     """Outputs and gradients of both directions by batched products, and of PyTorch's layer."""
-    torch.manual_seed(0)
     rnn = BidirectionalRNN(3, 8, "gru").double()
     padded, mask = pad([torch.randn(n, 3).double() for n in lengths])
     weights = torch.randn(*mask.shape, 8).double()
@@ -155,7 +150,6 @@ def test_few_tokens_at_a_time(monkeypatch):
 
 
 def test_variational_dropout_has_one_mask_a_sequence():
-    torch.manual_seed(0)
     x = torch.ones(200, 5, 10)
     dropout = VariationalDropout(0.25)
     found = dropout.train()(x)

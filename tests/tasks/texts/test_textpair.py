@@ -31,7 +31,6 @@ def pool(v):
 
 def test_the_module_is_the_formulas():
     """Each pair by itself, also of an empty text; the recurrent layers are PyTorch's."""
-    torch.manual_seed(0)
     module = ESIM(nI=3, nE=2, nO=3, width=4, dropout=0.5).double().eval()
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1, 2), (2, 5, 0))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]

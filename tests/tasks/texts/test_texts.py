@@ -6,6 +6,8 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.tasks.texts import ENTAILMENT, QUESTION, copy_pair, make_pair, read_halves
 
+from helpers.models import check_refused
+
 NLP = spacy.blank("en")
 
 
@@ -26,12 +28,11 @@ def test_a_text_may_be_empty(first, second):
 
 
 def test_docs_that_are_no_pairs():
-    with pytest.raises(ValueError, match=r"'A man eats .'.*'premise'.*has 0.*make_pair"):
-        read_halves(NLP("A man eats ."), ENTAILMENT)
+    named = ("'A man eats .'", "'premise'", "has 0", "make_pair")
+    check_refused(lambda: read_halves(NLP("A man eats ."), ENTAILMENT), *named)
     doc = make_pair(NLP, "A man .", "He eats .")
     doc.spans["premise"] = [doc[:2], doc[2:3]]
-    with pytest.raises(ValueError, match=r"'premise'.*has 2"):
-        read_halves(doc, ENTAILMENT)
+    check_refused(lambda: read_halves(doc, ENTAILMENT), "'premise'", "has 2")
     doc.spans["premise"] = [doc[:4]]
-    with pytest.raises(ValueError, match=r"premise \(0, 4\) and hypothesis \(3, 6\).*overlap"):
-        read_halves(doc, ENTAILMENT)
+    named = ("premise (0, 4) and hypothesis (3, 6)", "overlap")
+    check_refused(lambda: read_halves(doc, ENTAILMENT), *named)
