@@ -26,8 +26,8 @@ from typing import Optional, TextIO
 
 from spacy_elmo.files.unfinished import is_temporary
 
-DELETING = {"os.remove", "os.rmdir"}
-CHANGING = {"os.rename", "os.link", "os.symlink", "os.truncate"}
+CHANGING = {"os.mkdir", "os.remove", "os.rmdir"}
+CHANGING |= {"os.rename", "os.link", "os.symlink", "os.truncate"}
 WRITING = os.O_WRONLY | os.O_RDWR
 EACH = -1  # in place of the number of a step
 
@@ -207,7 +207,8 @@ def _signal_at(step: int, number: int) -> None:
             os.kill(os.getpid(), number)
 
     def on_event(event: str, arguments: tuple) -> None:
-        if _is_step(event, arguments):
+        is_written = event == "open" and bool(arguments[2] & WRITING)
+        if event in CHANGING or (is_written and not str(arguments[0]).startswith("/dev/")):
             count_step()
 
     def connected(*arguments: object, **settings: object) -> sqlite3.Connection:
@@ -219,20 +220,3 @@ def _signal_at(step: int, number: int) -> None:
     sqlite3.connect = connected
     os.fsync = lambda descriptor: (count_step(), fsync(descriptor))[1]
     sys.addaudithook(on_event)
-
-
-def _is_step(event: str, arguments: tuple) -> bool:
-    """Whether an event of auditing announces a change; deleting what is not there is none."""
-    if event == "open":
-        path, _, flags = arguments
-        return bool(flags & WRITING) and not str(path).startswith("/dev/")
-    if event == "os.mkdir":
-        return not os.path.exists(arguments[0])
-    if event in DELETING:
-        path, folder = arguments
-        try:
-            os.stat(path, dir_fd=None if folder == -1 else folder, follow_symlinks=False)
-        except OSError:
-            return False
-        return True
-    return event in CHANGING
