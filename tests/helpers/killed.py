@@ -81,7 +81,7 @@ def left_at_each_step(run: Callable[[], object], folder: Path) -> Iterator[int]:
                     content = _content(folder)
                     if content != before:
                         steps.append(step)
-                        _copy(folder, Path(kept, str(step)))
+                        shutil.copytree(folder, Path(kept, str(step)))
                     before = content
                     os.kill(process, signal.SIGCONT)
             except BaseException:
@@ -89,7 +89,7 @@ def left_at_each_step(run: Callable[[], object], folder: Path) -> Iterator[int]:
                 _wait(process)
                 raise
         assert status == 0, status
-        _copy(folder, Path(kept, "end"))
+        shutil.copytree(folder, Path(kept, "end"))
         for step in steps:
             _replace(folder, Path(kept, str(step)))
             yield step
@@ -101,22 +101,11 @@ def _content(folder: Path) -> dict[Path, Optional[bytes]]:
     return {path: None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
 
 
-def _copy(folder: Path, target: Path) -> None:
-    """Copy a folder. Two names of one file stay names of one file."""
-    copies: dict[int, str] = {}
-
-    def copy(source: str, path: str) -> None:
-        first = copies.setdefault(os.stat(source).st_ino, path)
-        shutil.copy2(source, path) if first == path else os.link(first, path)
-
-    shutil.copytree(folder, target, copy_function=copy, dirs_exist_ok=True)
-
-
 def _replace(folder: Path, state: Path) -> None:
     """Give a folder the files of another one. The folder itself stays: a test works in it."""
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    _copy(state, folder)
+    shutil.copytree(state, folder, dirs_exist_ok=True)
 
 
 def stopped_at_each_step(run: Callable[[], object]) -> Iterator[int]:
