@@ -82,37 +82,23 @@ def read_once(path: Path, folder: Path, mutation: Mutation) -> str:
     return result
 
 
-class _Mutated:
-    def __init__(self, name: str, seed: int, folder: Path):
-        self.seed = f"{name} {seed}"
-        self.form = FORMATS[name]
-        self.good, self.folder = folder / name / "good", folder / name / "mutated"
-        self.good.mkdir(parents=True)
-        self.path = self.folder / self.form.write(self.good).relative_to(self.good)
-
-    def read(self, number: int, grows: bool = False) -> tuple[str, str]:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.copytree(self.good, self.folder)
-        growths = self.form.growths
-        if grows:
-            mutation = grown(growths[number % len(growths)], self.folder)
-        else:
-            mutation = self.form.mutate(self.folder, Random(f"{self.seed} {number}"))
-        return mutation.description, read_once(self.path, self.folder, mutation)
-
-
-_models: dict[str, _Mutated] = {}
-
-
 def read_job(seed: int, folder: Path, job: Job) -> tuple[str, str]:
     """RETURNS (Tuple[str, str]): What was done to a model, and what became of it."""
     name, number, grows = job
-    if name not in _models:
+    form, good, mutated = FORMATS[name], folder / name / "good", folder / name / "mutated"
+    if not good.exists():
         torch.set_num_threads(1)
-        _models[name] = _Mutated(name, seed, folder)
+        good.mkdir(parents=True)
+        form.write(good)
         for early in range(-WARM_UP, 0):
-            _models[name].read(early)
-    return _models[name].read(number, grows)
+            read_job(seed, folder, (name, early, False))
+    shutil.rmtree(mutated, ignore_errors=True)
+    shutil.copytree(good, mutated)
+    if grows:
+        mutation = grown(form.growths[number % len(form.growths)], mutated)
+    else:
+        mutation = form.mutate(mutated, Random(f"{name} {seed} {number}"))
+    return mutation.description, read_once(mutated / form.path, mutated, mutation)
 
 
 def outcomes(jobs: list[Job], seed: int) -> Iterator[tuple[Job, str, str]]:

@@ -34,25 +34,23 @@ WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
 class Format:
     """A format.
 
-    write (Callable): Writes a good model into a folder; returns the path to read.
+    write (Callable): Writes a good model into a folder.
     mutate (Callable): Changes the files in the folder.
     growths (List[Callable]): Each makes one structure in them huge.
+    path (str): What is read, in the folder.
     """
 
-    write: Callable[[Path], Path]
+    write: Callable[[Path], object]
     mutate: Callable[[Path, Random], Mutation]
     growths: list[growths.Growth]
+    path: str = ""
 
 
 # AllenNLP's and bilm-tf's HDF5
 
 
-def write_hdf5(folder: Path) -> Path:
-    return write_tiny(folder).parent
-
-
 def write_word_ids(folder: Path) -> Path:
-    return reference.write_random(folder, {"lstm": tiny_options()["lstm"]}, words=WORDS).parent
+    return reference.write_random(folder, {"lstm": tiny_options()["lstm"]}, words=WORDS)
 
 
 def mutate_hdf5(folder: Path, rng: Random) -> Mutation:
@@ -123,11 +121,10 @@ def _changed_pickle(data: bytes, rng: Random) -> tuple[bytes, str]:
 # Our own
 
 
-def write_safetensors(folder: Path) -> Path:
+def write_safetensors(folder: Path) -> None:
     source = write_random(folder / "source")
     safetensors_file.write(read_weights(source), folder / "model.safetensors")
     shutil.rmtree(source)
-    return folder / "model.safetensors"
 
 
 def mutate_safetensors(folder: Path, rng: Random) -> Mutation:
@@ -170,11 +167,10 @@ def mutate_pipeline(folder: Path, rng: Random) -> Mutation:
 # Archives
 
 
-def write_archive(folder: Path) -> Path:
+def write_archive(folder: Path) -> None:
     source = write_random(folder / "source")
-    packed = shutil.make_archive(str(folder / "144"), "zip", source)
+    shutil.make_archive(str(folder / "144"), "zip", source)
     shutil.rmtree(source)
-    return Path(packed)
 
 
 def mutate_archive(folder: Path, rng: Random) -> Mutation:
@@ -190,13 +186,15 @@ def mutate_archive(folder: Path, rng: Random) -> Mutation:
 
 PACKED = growths.PYTORCH_ARCHIVES
 FORMATS = {
-    "safetensors": Format(write_safetensors, mutate_safetensors, growths.SAFETENSORS),
-    "allennlp": Format(write_hdf5, mutate_hdf5, growths.HDF5),
+    "safetensors": Format(
+        write_safetensors, mutate_safetensors, growths.SAFETENSORS, "model.safetensors"
+    ),
+    "allennlp": Format(write_tiny, mutate_hdf5, growths.HDF5),
     "word ids": Format(write_word_ids, mutate_hdf5, growths.WORD_IDS),
     "manylangs": Format(write_random, mutate_manylangs, growths.MANYLANGS + PACKED),
     "old manylangs": Format(
         partial(write_random, old_pickles=True), mutate_manylangs, growths.MANYLANGS
     ),
-    "archive": Format(write_archive, mutate_archive, PACKED),
-    "pipeline": Format(write_pipeline, mutate_pipeline, growths.PIPELINE),
+    "archive": Format(write_archive, mutate_archive, PACKED, "144.zip"),
+    "pipeline": Format(write_pipeline, mutate_pipeline, growths.PIPELINE, "pipeline"),
 }

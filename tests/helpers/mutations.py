@@ -30,9 +30,7 @@ def flip(data: bytearray, rng: Random) -> Mutation:
     n = rng.choice([1, 1, 2, 4, 16, 64])
     for _ in range(n):
         place = min(max(0, rng.randrange(start, max(start + 1, end))), len(data) - 1)
-        data[place] = rng.choice(
-            [0, 255, rng.randrange(256), data[place] ^ (1 << rng.randrange(8))]
-        )
+        data[place] ^= rng.choice([255, rng.randrange(256), 1 << rng.randrange(8)])
     return Mutation(f"{n} bytes flipped", False)
 
 
