@@ -2,7 +2,6 @@
 
 import gc
 import os
-import random
 import sys
 from pathlib import Path
 
@@ -11,10 +10,8 @@ from pathlib import Path
 # and for the tests' own processes.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import numpy as np
 import pytest
 import spacy
-import torch
 
 from spacy_elmo.weights import download
 
@@ -24,7 +21,6 @@ from helpers.file_server import FileServer
 from helpers.models import TINY_OPTIONS, write_tiny
 
 tokenizers.leave_out_special_cases()
-SEED = 0
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 
@@ -71,23 +67,13 @@ def no_cache_of_the_user(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def seeded():
     """Every test draws the same numbers, whatever ran before it."""
-    fix_random_seed()
-
-
-def fix_random_seed():
-    """As spaCy does. PyTorch keeps the stack of each call for when a GPU is there, for 1 ms."""
-    if torch.cuda.is_available():
-        spacy.util.fix_random_seed(SEED)
-        return
-    random.seed(SEED)
-    np.random.seed(SEED)
-    torch.default_generator.manual_seed(SEED)
+    spacy.util.fix_random_seed()
 
 
 def pytest_fixture_setup(fixturedef):
     """Seed what several tests share, which is made before `seeded` is asked for."""
     if fixturedef.scope != "function":
-        fix_random_seed()
+        spacy.util.fix_random_seed()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import os
 import runpy
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,36 +22,30 @@ HAS_FORKS = sys.platform == "linux"
 forks = pytest.mark.skipif(not HAS_FORKS, reason="forks")
 
 
-def start(
-    run: Callable[..., object], *arguments: object, errors: int | None = None
-) -> tuple[BaseProcess, BinaryIO]:
+def start(run: Callable[..., object], *arguments: object) -> tuple[BaseProcess, BinaryIO]:
     """Call a function in a forked process, with a process group of its own.
 
-    errors (Optional[int]): Where it prints errors, in place of where it prints the rest.
-    RETURNS (Tuple[BaseProcess, BinaryIO]): The process, and what it prints.
+    RETURNS (Tuple[BaseProcess, BinaryIO]): The process, and what it prints, errors too.
     """
     reading, writing = os.pipe()
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=_begin, args=(writing, errors, run, *arguments))
+    process = context.Process(target=_begin, args=(writing, run, *arguments))
     process.start()
     os.close(writing)
     return process, os.fdopen(reading, "rb")
 
 
-def run_forked(*arguments: object, cwd: Path | None = None) -> str:
-    """RETURNS (str): What `python ARGUMENTS`, `-m MODULE` or `-c CODE` first, prints in a forked
-    process. Where forks are not safe it is a new process."""
+def run_forked(*arguments: str) -> None:
+    """Run `python ARGUMENTS`, `-m MODULE` or `-c CODE` first, in a forked process. Where forks are
+    not safe it is a new process."""
     if not HAS_FORKS:
-        return run_python(*arguments, cwd=cwd)
-    with tempfile.TemporaryFile() as errors:
-        words = list(map(str, arguments))
-        process, printed = start(run_program, words, cwd, errors=errors.fileno())
-        with printed:
-            found = printed.read().decode()
-        process.join()
-        errors.seek(0)
-        assert process.exitcode == 0, found + errors.read().decode()
-    return found
+        run_python(*arguments)
+        return
+    process, printed = start(run_program, list(arguments))
+    with printed:
+        found = printed.read().decode()
+    process.join()
+    assert process.exitcode == 0, found
 
 
 def run_program(arguments: list[str], cwd: Path | None = None) -> None:
@@ -69,15 +62,13 @@ def run_program(arguments: list[str], cwd: Path | None = None) -> None:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
 
 
-def _begin(
-    writing: int, errors: int | None, run: Callable[..., object], *arguments: object
-) -> None:
+def _begin(writing: int, run: Callable[..., object], *arguments: object) -> None:
     os.setsid()
     # Not ignored, as it is where the tests themselves run in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     forget_threads()
     os.dup2(writing, 1)
-    os.dup2(writing if errors is None else errors, 2)
+    os.dup2(writing, 2)
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf8")
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf8")
     run(*arguments)

@@ -26,8 +26,8 @@ from typing import Optional, TextIO
 
 from spacy_elmo.files.unfinished import is_temporary
 
-DELETING = {"os.remove", "os.rmdir"}
-CHANGING = {"os.rename", "os.link", "os.symlink", "os.truncate"}
+CHANGING = {"os.mkdir", "os.remove", "os.rmdir"}
+CHANGING |= {"os.rename", "os.link", "os.symlink", "os.truncate"}
 WRITING = os.O_WRONLY | os.O_RDWR
 EACH = -1  # in place of the number of a step
 
@@ -81,7 +81,7 @@ def left_at_each_step(run: Callable[[], object], folder: Path) -> Iterator[int]:
                     content = _content(folder)
                     if content != before:
                         steps.append(step)
-                        _copy(folder, Path(kept, str(step)))
+                        shutil.copytree(folder, Path(kept, str(step)))
                     before = content
                     os.kill(process, signal.SIGCONT)
             except BaseException:
@@ -89,7 +89,7 @@ def left_at_each_step(run: Callable[[], object], folder: Path) -> Iterator[int]:
                 _wait(process)
                 raise
         assert status == 0, status
-        _copy(folder, Path(kept, "end"))
+        shutil.copytree(folder, Path(kept, "end"))
         for step in steps:
             _replace(folder, Path(kept, str(step)))
             yield step
@@ -101,22 +101,11 @@ def _content(folder: Path) -> dict[Path, Optional[bytes]]:
     return {path: None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
 
 
-def _copy(folder: Path, target: Path) -> None:
-    """Copy a folder. Two names of one file stay names of one file."""
-    copies: dict[int, str] = {}
-
-    def copy(source: str, path: str) -> None:
-        first = copies.setdefault(os.stat(source).st_ino, path)
-        shutil.copy2(source, path) if first == path else os.link(first, path)
-
-    shutil.copytree(folder, target, copy_function=copy, dirs_exist_ok=True)
-
-
 def _replace(folder: Path, state: Path) -> None:
     """Give a folder the files of another one. The folder itself stays: a test works in it."""
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    _copy(state, folder)
+    shutil.copytree(state, folder, dirs_exist_ok=True)
 
 
 def stopped_at_each_step(run: Callable[[], object]) -> Iterator[int]:
@@ -207,7 +196,8 @@ def _signal_at(step: int, number: int) -> None:
             os.kill(os.getpid(), number)
 
     def on_event(event: str, arguments: tuple) -> None:
-        if _is_step(event, arguments):
+        is_written = event == "open" and bool(arguments[2] & WRITING)
+        if event in CHANGING or (is_written and not str(arguments[0]).startswith("/dev/")):
             count_step()
 
     def connected(*arguments: object, **settings: object) -> sqlite3.Connection:
@@ -219,20 +209,3 @@ def _signal_at(step: int, number: int) -> None:
     sqlite3.connect = connected
     os.fsync = lambda descriptor: (count_step(), fsync(descriptor))[1]
     sys.addaudithook(on_event)
-
-
-def _is_step(event: str, arguments: tuple) -> bool:
-    """Whether an event of auditing announces a change; deleting what is not there is none."""
-    if event == "open":
-        path, _, flags = arguments
-        return bool(flags & WRITING) and not str(path).startswith("/dev/")
-    if event == "os.mkdir":
-        return not os.path.exists(arguments[0])
-    if event in DELETING:
-        path, folder = arguments
-        try:
-            os.stat(path, dir_fd=None if folder == -1 else folder, follow_symlinks=False)
-        except OSError:
-            return False
-        return True
-    return event in CHANGING

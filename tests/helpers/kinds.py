@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+TESTS = str(Path(__file__).parents[1])
 KINDS = {
     "processes": "subprocess multiprocessing fork project_run",
     "training": "initialize init_nlp train make_trained pretrain Trainer backward",
@@ -33,29 +33,19 @@ def mark(item: pytest.Function) -> None:
 @cache  # The cases of a test have the same code.
 def names_used(*functions: Callable) -> frozenset[str]:
     """Collect the names in the code of a test, its fixtures, and what they call in `tests`."""
-    waiting = list(functions)
+    waiting = [inspect.unwrap(function) for function in functions]
     names: set[str] = set()
     seen = set()
     while waiting:
         function = waiting.pop()
-        if function in seen:
+        code = getattr(function, "__code__", None)
+        if function in seen or code is None or not code.co_filename.startswith(TESTS):
             continue
         seen.add(function)
-        found, more = _look_at(function)
+        found = frozenset(names_in(code))
         names |= found
-        waiting += more
+        waiting += map(inspect.unwrap, called(found, function.__globals__))
     return frozenset(names)
-
-
-@cache
-def _look_at(function: Callable) -> tuple[frozenset[str], list[Callable]]:
-    """Return the names in a function of `tests`, and the functions that it may call."""
-    function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None)
-    if code is None or not Path(code.co_filename).is_relative_to(TESTS):
-        return frozenset(), []
-    names = frozenset(names_in(code))
-    return names, called(names, function.__globals__)
 
 
 def names_in(code: CodeType) -> Iterator[str]:

@@ -145,14 +145,11 @@ def _look_up_extras(words: list[str]) -> tuple[int, str]:
     packages = ours if WITH_PLACE & {*words} else set()
     packages |= {re.split(r"[^\w-]", one)[0] for one in metadata.requires("spacy-elmo") or []}
     for before, word in zip(["", *words], words):
-        extras = re.fullmatch(r"\.(?:\[(.*)\])?", word)
-        if extras:
-            unknown = {name for name in (extras[1] or "").split(",") if name} - set(known)
-            if unknown:
+        is_known = word.startswith("-") or word in packages or before in WITH_PLACE
+        if extras := re.fullmatch(r"\.\[(.*)\]", word):
+            if unknown := {*extras[1].split(",")} - {*known}:
                 return 1, f"the package has no extra {sorted(unknown)}"
-        elif word.startswith("-") or word in packages or before in WITH_PLACE:
-            continue
-        elif not (ROOT / word).exists():
+        elif not is_known and not (ROOT / word).exists():
             return 1, f"{word} is neither in the checkout nor a path to it"
     return 0, ""
 
@@ -161,12 +158,7 @@ def build_config(example: Example) -> None:
     """Lay a block over a complete config, and build what it describes."""
     block = Config().from_str(_with_parents(example.parsed), interpolate=False)
     config = Config().from_disk(COMPLETE_CONFIG, interpolate=False)
-    for section, keys in _sections(block):
-        place = config
-        for name in section[:-1]:
-            place = place.setdefault(name, {})
-        anew = any(key.startswith("@") or key == "factory" for key in keys)
-        place[section[-1]] = keys if anew else {**(place.get(section[-1]) or {}), **keys}
+    _lay_over(config, block)
     if "pretraining" in block:
         config = spacy.util.load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(config)
     nlp = spacy.util.load_model_from_config(config.interpolate(), auto_fill=True)
@@ -184,14 +176,14 @@ def _with_parents(text: str) -> str:
     return "".join(f"[{name}]\n" for name in sorted(parents - set(names), key=len)) + text
 
 
-def _sections(block: Any, *names: str) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
-    """The sections of a config that have keys, with these, the outer ones first."""
-    keys = {key: value for key, value in block.items() if not isinstance(value, dict)}
-    found = [(names, keys)] if keys else []
+def _lay_over(config: dict[str, Any], block: dict[str, Any]) -> None:
+    """Put a block into a config. A section with a factory or a function of its own is made anew."""
     for key, value in block.items():
-        if isinstance(value, dict):
-            found += _sections(value, *names, key)
-    return found
+        if isinstance(value, dict) and "factory" not in value and "@" not in "".join(value):
+            config[key] = config.get(key) or {}
+            _lay_over(config[key], value)
+        else:
+            config[key] = value
 
 
 def check_output(example: Example) -> Optional[str]:

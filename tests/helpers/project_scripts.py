@@ -20,10 +20,10 @@ def command(name, *args):
     return [sys.executable, "-m", f"scripts.{name}", *map(str, args)]
 
 
-def environment(**changed):
+def environment():
     """The environment in which scripts are found from any folder."""
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path, **changed}
+    return {**os.environ, "PYTHONPATH": path}
 
 
 def run(name, *args, fails=False):

@@ -9,8 +9,6 @@ import numpy as np
 from safetensors.numpy import load_file
 from thinc.api import Config
 
-from spacy_elmo.language_model.frozen import FrozenLanguageModel
-from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.pretraining.config import PretrainingConfig, check_config
 
 from helpers.models import pretraining_config
@@ -70,10 +68,3 @@ def assert_same_arrays(found, expected) -> None:
         other = found[name]
         assert (values.dtype, values.shape) == (other.dtype, other.shape), name
         assert values.tobytes() == other.tobytes(), name
-
-
-def assert_same_weights(model: LanguageModel, frozen: FrozenLanguageModel) -> None:
-    """Bit by bit, and under the same names."""
-    for ours, theirs in ((model.bilm, frozen.bilm), (model.softmax, frozen.softmax)):
-        state = {name: value.detach().numpy() for name, value in ours.state_dict().items()}
-        assert_same_arrays(theirs.arrays(), state)
