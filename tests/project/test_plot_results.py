@@ -1,6 +1,5 @@
 """The pictures show the means of the runs, and can be read on any page."""
 
-import os
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -9,24 +8,9 @@ import pytest
 import srsly
 from matplotlib.figure import Figure
 
-from helpers.project_scripts import run
-from helpers.scored_runs import make_damaged, make_run
+from helpers.scored_runs import make_run
 from scripts.experiments.runs import write_runs
 from scripts.figures import plot_results, plotting
-
-
-def luminance(color):
-    """Relative luminance of WCAG 2."""
-    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-    return np.dot([0.2126, 0.7152, 0.0722], linear)
-
-
-@pytest.mark.parametrize("page", ["#ffffff", "#0d1117"])
-def test_contrast(page):
-    for color in (plotting.TEXT, *plotting.COLORS):
-        dark, light = sorted((luminance(color), luminance(page)))
-        assert (light + 0.05) / (dark + 0.05) > 4
 
 
 def mixes(*weights):
@@ -111,20 +95,6 @@ def test_updates(figure):
     assert drawn == [shown[:3], shown[3:5]]
 
 
-def test_robustness(figure):
-    """Panels: a row per corpus, a column per damage. Lines: a variant's means over its seeds."""
-    row = "historical europeana_sbb static"
-    runs = [make_damaged(row, 0, 0.5, 0.3), make_damaged(row, 1, 0.6, 0.4)]
-    plot_results.draw_robustness(runs, Path("a.svg"))
-    panels = figure.axes
-    title = "newspapers (SBB), "
-    assert [axes.get_title() for axes in panels] == [f"{title}keyboard", f"{title}ocr"]
-    for axes, base in zip(panels, (0.5, 0.6)):
-        assert axes.get_legend_handles_labels()[1] == ["static vectors, without ELMo"]
-        means = [[0.0, base + 0.05], [0.1, base - 0.15]]
-        np.testing.assert_allclose(axes.lines[0].get_xydata(), means)
-
-
 def test_layer_weights(figure):
     plot_results.draw_layer_weights(LEARNED[:3], Path("a.svg"))
     (axes,) = figure.axes
@@ -186,11 +156,3 @@ def test_what_there_are_no_figures_for(tmp_path, capsys):
     with pytest.raises(SystemExit):
         plot_results.main(tmp_path, None)
     assert "b.json" in capsys.readouterr().out
-
-
-def test_without_matplotlib(tmp_path, monkeypatch):
-    (tmp_path / "matplotlib.py").write_text("raise ImportError")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    printed = run("figures.plot_results", tmp_path, fails=True)
-    assert "pip install 'spacy-elmo[analysis]'" in printed
-    assert "Traceback" not in printed
