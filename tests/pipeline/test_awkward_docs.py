@@ -57,7 +57,7 @@ BATCHES = {
 }
 # BCN and ESIM are models of spaCy's component, which does not look at its loss; a tagger's model
 # looks at its scores.
-NAN = {"textcat_multilabel": r"\[E910\].*'elmo_bcn'", "elmo_textpair": r"\[E910\].*'elmo_esim'"}
+NAN = {"textcat_multilabel": r"\[E910\].*'elmo_bcn'"}
 NAN |= {"tagger": "E940", "morphologizer": "E940"}
 UPDATES = [{}, {"exclude": ["elmo"], "annotates": ["elmo"]}]
 
