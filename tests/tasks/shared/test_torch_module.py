@@ -104,6 +104,7 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
         ({"config": 3}, "no sizes"),
         ({"state": 10**11}, "{'nI': 3}"),
         ({"state": b"\xff" * 64}, "{'nI': 3}"),
+        ({"state": save({"x": torch.full([2], torch.nan)})}, "'x' contains .* not finite"),
         ({"state": save({"x": torch.zeros(2)})}, "(?s)Ranker:.*Missing.*encoder.*Unexpected.*x"),
     ],
 )
