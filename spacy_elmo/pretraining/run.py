@@ -236,7 +236,8 @@ def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
     if prepared is not None:
         return open_corpus(prepared)
     sentences = read_sentences(find_files(inputs), format=config.corpus.format, lang=config.lang)
-    return read_corpus(_first(sentences, n_tokens), ", ".join(map(str, inputs)))
+    name = inputs if isinstance(inputs, str) else ", ".join(inputs)
+    return read_corpus(_first(sentences, n_tokens), name)
 
 
 def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:

@@ -181,8 +181,7 @@ class Trainer:
                 self.step()
                 self.progress.seconds += time.perf_counter() - started
                 elapsed = time.monotonic() - began if self.processes.is_first else 0.0
-                shared = [elapsed, float(len(signals))]
-                self.progress.elapsed, stop = self.processes.sum(shared)
+                self.progress.elapsed, stop = self.processes.sum([elapsed, float(len(signals))])
                 if self.progress.step % self.settings.eval_frequency == 0 or self.is_over:
                     on_evaluation(self, *self.evaluate())
                 on_step(self)

@@ -13,7 +13,6 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, FloatsXd
 
-from ...layers.finite import check_loss
 from ...layers.scalar_mix import set_place
 from . import Tok2Vec
 from .torch_module import ModuleShim, get_module_shim, run_module
@@ -141,12 +140,7 @@ def classify(
     """
     if not docs:
         return model.ops.alloc2f(0, model.get_dim("nO")), lambda d_scores: []
-    logits, backprop_texts = run_texts(model, docs, items, is_train)
-
-    def backprop(d_logits: Floats2d) -> list[Doc]:
-        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` does not check it.
-        return backprop_texts(d_logits)
-
+    logits, backprop = run_texts(model, docs, items, is_train)
     return squash(model.ops.xp.stack(logits)), backprop
 
 

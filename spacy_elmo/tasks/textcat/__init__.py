@@ -8,6 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from ...layers.finite import check_loss
 from ...registry import registry
 from ..shared import Tok2Vec, check_rate, check_sizes
 from ..shared.text_layer import TextLayer, classify, init_classifier
@@ -66,4 +67,10 @@ def forward(model: Classifier, docs: list[Doc], is_train: bool) -> tuple[Floats2
     """
     squash = model.ops.sigmoid if model.attrs["multi_label"] else model.ops.softmax
     items = [(i, (slice(0, len(doc)),)) for i, doc in enumerate(docs)]
-    return classify(model, docs, items, is_train, squash)
+    found, backprop_texts = classify(model, docs, items, is_train, squash)
+
+    def backprop(d_logits: Floats2d) -> list[Doc]:
+        check_loss(float((d_logits**2).sum()), model.name)  # spaCy's `textcat` does not check it.
+        return backprop_texts(d_logits)
+
+    return found, backprop
