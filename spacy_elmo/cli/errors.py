@@ -136,6 +136,8 @@ def _with_options(message: str) -> str:
         setting, name, value = match.groups()
         if setting in RENAMED:
             return RENAMED[setting]
+        if name == "lang" and "ctx" in settings:
+            name = "nlp.lang"
         if name not in settings and not ("." in name and "ctx" in settings):
             return match[0]
         known = f"--{name}" if "." in name else f"--{name.replace('_', '-')}"

@@ -1,5 +1,6 @@
 """Command `python -m spacy elmo init-pretraining`."""
 
+import shlex
 import warnings
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -80,7 +81,8 @@ def init_pretraining_cli(
     atomic_write(output, text)
     for note in notes:
         msg.info(note)
-    msg.good(f"Wrote {output}", f"python -m spacy elmo pretrain {output} --output pretraining")
+    config_file = shlex.quote(str(output))
+    msg.good(f"Wrote {output}", f"python -m spacy elmo pretrain {config_file} --output pretraining")
 
 
 def render_config(

@@ -1,5 +1,6 @@
 """Command `python -m spacy elmo init-training`: writes a config for `spacy train`."""
 
+import shlex
 from pathlib import Path
 from typing import Any, Optional
 
@@ -9,6 +10,7 @@ from thinc.api import Config
 from ..files import atomic_write, check_regular
 from ..files.terminal import echo, msg
 from ..tasks.shared.task_files import READERS
+from ..text.reading import blank_pipeline
 from .errors import check_new
 from .options import FORCE
 
@@ -73,7 +75,8 @@ def init_training_cli(
     for name in idle:
         msg.warn(f"'{name}' has no tok2vec: it runs without ELMo")
     given = "" if train and dev else " --paths.train train.spacy --paths.dev dev.spacy"
-    msg.good(f"Wrote {output}", f"python -m spacy train {output} --output training{given}")
+    config_file = shlex.quote(str(output))
+    msg.good(f"Wrote {output}", f"python -m spacy train {config_file} --output training{given}")
 
 
 def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
@@ -94,8 +97,8 @@ def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
         return None
     if not own:
         raise ValueError(
-            f"{others[0]}: {', '.join(names)} learn from .spacy files. Make one with `spacy "
-            f"convert`"
+            f"{others[0]}: data for {', '.join(names)} must be a .spacy file. Make one with "
+            f"`spacy convert`"
         )
     if len(names) > 1:
         raise ValueError(
@@ -117,12 +120,11 @@ def training_config(names: list[str], *, lang: str, weights: str) -> tuple[Confi
     RETURNS (Tuple[Config, List[str]]): The filled config, and the components without a tok2vec.
     RAISES (ValueError): There is no such component or model, or no component has a tok2vec.
     """
-    import spacy
     from spacy.cli.init_config import init_config
     from spacy.util import load_model_from_config
 
     names = [TRAINABLE.get(name, name) for name in names]
-    language = spacy.blank(lang)
+    language = blank_pipeline(lang)
     unknown = [name for name in names if not language.has_factory(name)]
     if unknown or not names:
         raise ValueError(

@@ -169,8 +169,8 @@ class BiLMShim(Shim):
         if self.config != bilm.config and not follow:
             raise ValueError(
                 f"the weights {weights!r} do not have the sizes in the config: "
-                f"{config_differences(bilm.config, self.config)}. Use "
-                f"config=spacy_elmo.pretrained(PATH), which sets weights and sizes."
+                f"{config_differences(bilm.config, self.config)}. Delete [components.elmo.model] "
+                f"from the config, or use config=spacy_elmo.pretrained(PATH)."
             )
         if self.settings.align is not None:
             from ..weights.readers import read_alignment
@@ -371,14 +371,14 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     if all(isinstance(values, np.ndarray) for values in layers):
         return layers, lambda d_layers: []
 
-    def backprop(d_layers: Iterable[Floats3d]) -> list[Doc]:
+    def backprop(d_layers: Sequence[Floats3d]) -> list[Doc]:
         import torch
 
-        trained = [pair for pair in zip(layers, d_layers) if pair[0].requires_grad]
+        trained = [i for i, values in enumerate(layers) if values.requires_grad]
         if trained:
             torch.autograd.backward(
-                [values for values, _ in trained],
-                [xp2torch(d_values, device=bilm.device) for values, d_values in trained],
+                [layers[i] for i in trained],
+                [xp2torch(d_layers[i], device=bilm.device) for i in trained],
             )
         return []
 

@@ -24,7 +24,8 @@ from .scalar_mix import Layers, Vectors
 
 Report = Callable[[Layers], None]
 
-TRAINED_ON = "trained_on"  # Attribute of the model, which is saved: name of the pipe.
+# Attributes of the model, which are saved: names of the pipe and of the component.
+TRAINED_ON, COMPONENT = "trained_on", "component"
 
 
 class _Link:
@@ -74,7 +75,6 @@ class ElmoListener(Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.has_warned = False
-        self.component = self.name  # The pipe replaces this with the component's name.
         self._link = _Link()
 
     @property
@@ -88,6 +88,15 @@ class ElmoListener(Model):
             self.attrs[TRAINED_ON] = upstream.name
         self._link.upstream = upstream
         self._link.name = "" if upstream is None else upstream.name
+
+    @property
+    def component(self) -> str:
+        """Name of the component that contains the listener, for messages. The pipe sets it."""
+        return self.attrs.get(COMPONENT, self.name)
+
+    @component.setter
+    def component(self, name: str) -> None:
+        self.attrs[COMPONENT] = name
 
     @property
     def pipe_name(self) -> str:
@@ -211,7 +220,7 @@ def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
         model.has_warned = True
         warnings.warn(
             f"the Docs have no ELMo layers, so '{model.component}' predicts from zeros. The pipe "
-            f"'{name}' that it listens to is disabled, was renamed, or comes after it.",
+            f"'{name}' that it listens to is missing or disabled, was renamed, or comes after it.",
             stacklevel=2,
         )
     return None

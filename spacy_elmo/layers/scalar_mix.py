@@ -1,7 +1,7 @@
 """Scalar mix: a learned weighted sum of a language model's layers."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Optional, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, cast
 
 import numpy as np
 from thinc.api import Model
@@ -99,18 +99,36 @@ def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[V
         masks = [model.ops.get_dropout_mask(Y.shape, model.attrs["dropout"]) for Y in mixed]
         outputs = [Y * mask for Y, mask in zip(outputs, masks)]
 
-    def backprop(dY: Vectors) -> Iterator[Floats3d]:
+    def backprop(dY: Vectors) -> Layers:
         if masks is not None:
             dY = [d * mask for d, mask in zip(dY, masks)]
         if model.attrs["trainable"]:
             _accumulate(model, mixable, mixed, weights, dY)
-        # If the language model is frozen, nothing reads the gradients, so they cost no time.
-        d_mixable = (gamma * weights[:, None, None] * d[None] for d in dY)
-        if normed is None:
-            return d_mixable
-        return (_backprop_norm(xp, d, *pair) for d, pair in zip(d_mixable, normed))
+
+        def gradient(i: int) -> Floats3d:
+            d_mixable = gamma * weights[:, None, None] * dY[i][None]
+            return d_mixable if normed is None else _backprop_norm(xp, d_mixable, *normed[i])
+
+        return cast(Layers, _OnDemand(len(dY), gradient))
 
     return outputs, backprop
+
+
+class _OnDemand(Sequence[Floats3d]):
+    """Sequence of gradients that are computed when they are read.
+
+    If the language model is frozen, nothing reads the gradients, so they cost no time.
+    """
+
+    def __init__(self, length: int, compute: Callable[[int], Floats3d]):
+        self._length = length
+        self._compute = compute
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._compute(range(self._length)[i])
 
 
 def mixes_of(model: object) -> list[Model[Layers, Vectors]]:

@@ -12,6 +12,7 @@ from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
 from spacy import util
+from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.training.initialize import init_nlp
 from thinc.api import Model
@@ -55,6 +56,14 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
     if frame is None or frame.f_code is not function.__code__:
         return None
     return frame.f_locals
+
+
+def updated_pipeline() -> Optional[Language]:
+    """Return the pipeline whose `update` is running; None if no pipeline is updated."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not Language.update.__code__:
+        frame = frame.f_back
+    return None if frame is None else frame.f_locals["self"]
 
 
 class Listening:
@@ -180,6 +189,8 @@ class Listening:
 
         component (Callable[[Doc], Doc]): The component.
         """
+        linking = variables_of(Language._link_components)
+        pipes = [pipe for _, pipe in linking["self"]._components] if linking else None
         if isinstance(component, Listening):
             self._is_nearest = False
         model = getattr(component, "model", None)
@@ -192,7 +203,8 @@ class Listening:
                 is_any = node.pipe_name == "*" and self._is_nearest
                 if is_any or node.upstream_name == self.name or node.is_trained_on(self):
                     self.add_listener(node, component.name)
-                elif node.upstream is self:
+                # A component from another pipeline (`source`) still refers to the pipe there.
+                elif node.upstream is self or (pipes and node.upstream not in pipes):
                     node.upstream = None
             elif isinstance(node, Tok2VecListener) and node not in self._tensor_readers:
                 self._tensor_readers[node] = component.name

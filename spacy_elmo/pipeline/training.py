@@ -24,8 +24,8 @@ from thinc.api import Optimizer, to_numpy
 from thinc.types import Floats3d
 
 from ..embedding.vectors import get_layers, store_layers
-from ..layers.listener import ElmoListener, Layers, Report
-from .listening import Listening
+from ..layers.listener import ElmoListener, Layers, Report, no_upstream
+from .listening import Listening, updated_pipeline
 
 
 class Training(Listening):
@@ -126,7 +126,11 @@ class Training(Listening):
         listener (ElmoListener): The listener.
         RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and the function that the
             listener must call with their gradient (None if there is no gradient).
+        RAISES (ValueError): The listener is trained in a pipeline without this pipe.
         """
+        nlp = updated_pipeline()  # A component from another pipeline refers to the pipe there.
+        if nlp is not None and all(pipe is not self for _, pipe in nlp._components):
+            raise no_upstream(listener)
         batch = self._batch
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True

@@ -259,8 +259,8 @@ def is_metrics(path: Path) -> bool:
     """Return whether a file contains only metrics of a run. The last line may be incomplete."""
     if not path.is_file():
         return False
-    lines = path.read_text("utf8", "replace").splitlines()
-    return all(math.isfinite(_step_of(line)) for line in lines[:-1])
+    *lines, last = path.read_text("utf8", "replace").split("\n")
+    return last[:1] in ("", "{") and all(math.isfinite(_step_of(line)) for line in lines)
 
 
 def _is_busy() -> bool:

@@ -19,6 +19,7 @@ from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text, read_corpus
 from ..text.prepare import is_foreign_corpus, is_prepared, manifest_of, open_corpus, prepare
 from ..text.reading import blank_pipeline, find_files, read_sentences
+from ..weights.formats import read_bundle
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
 from .checkpoint import check_same_run, checkpoints, read_checkpoint, restored_model
@@ -98,19 +99,26 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 
 
 def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
-    # Check the texts before anything is deleted.
-    for inputs in (config.corpus.train, config.corpus.dev):
-        prepared = find_prepared(inputs)
+    # Check the inputs before anything is deleted.
+    inputs: list[Union[str, Path]] = []
+    for texts in (config.corpus.train, config.corpus.dev):
+        prepared = find_prepared(texts)
         if prepared is None:
-            find_files(inputs)
+            inputs += find_files(texts)
         else:
             manifest_of(prepared)
+            inputs.append(prepared)
     found = _earlier_run(output)
     if overwrite:
         corpus = output / "corpus"
         if corpus.exists() and is_foreign_corpus(corpus):
             raise ValueError(f"{corpus} is not a prepared corpus. Give another output folder.")
-        for path in [*found, corpus]:
+        if config.pretraining.init is not None:
+            read_bundle(config.pretraining.init)
+            inputs.append(config.pretraining.init)
+        outputs = [*found, corpus]
+        _check_apart(inputs, outputs)
+        for path in outputs:
             delete(path)
     elif not resume and found:
         name = "checkpoints" if found[0].parent.name == "checkpoints" else found[0].name
@@ -118,6 +126,21 @@ def _make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwri
             f"{output} contains the {name} of a run. `resume=True` resumes it, "
             f"`overwrite=True` deletes it and starts again."
         )
+
+
+def _check_apart(inputs: list[Union[str, Path]], outputs: list[Path]) -> None:
+    """Check that a run does not delete its own inputs.
+
+    RAISES (ValueError): An input is one of the outputs, or is inside one.
+    """
+    for given in inputs:
+        path = user_path(given).resolve()
+        for output in map(Path.resolve, outputs):
+            if path.is_relative_to(output):
+                raise ValueError(
+                    f"{given} is an input of this run, but `overwrite=True` deletes {output}. Move "
+                    f"the input, or give another output folder."
+                )
 
 
 def _earlier_run(output: Path) -> list[Path]:

@@ -48,10 +48,10 @@ def test_every_component_trains(folder, tiny_weights):
 
 def test_paths_and_language(folder):
     names = ("--pipeline", "textcat, sentencizer")
-    shown = run("a.cfg", *names, "--weights", "german")
+    shown = run("a config.cfg", *names, "--weights", "german")
     assert "'sentencizer' has no tok2vec" in shown
-    assert "--paths.train train.spacy --paths.dev dev.spacy" in shown
-    config = Config().from_disk("a.cfg", interpolate=False)
+    assert "train 'a config.cfg' --output training --paths.train train.spacy --paths.dev" in shown
+    config = Config().from_disk("a config.cfg", interpolate=False)
     assert config["nlp"]["lang"] == "de"
     assert config["nlp"]["pipeline"] == ["elmo", "textcat", "sentencizer"]
     assert config["paths"]["elmo"] == "german"  # which is not downloaded
@@ -94,10 +94,11 @@ def test_readers_of_tasks(folder, pipeline, train, reader):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ner", "--train", "data.jsonl"], "data.jsonl: ner learn from .spacy files"),
+        (["ner", "--train", "data.jsonl"], "data.jsonl: data for ner must be a .spacy file"),
         (["elmo_srl,ner", "--train", "data.jsonl"], "srl and ner learn from files of different"),
         (["elmo_qa,elmo_textpair"], "elmo_qa and elmo_textpair learn from files"),
         (["ner,textcta"], "no component 'textcta'"),
+        (["ner", "--lang", "qq"], "spaCy has no tokenizer for 'qq'. Set --lang"),
         ([","], "names of trainable components"),
         (["sentencizer"], "no component of sentencizer has a tok2vec"),
     ],

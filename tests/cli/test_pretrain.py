@@ -119,7 +119,7 @@ def test_last_words_name_the_model_before_and_after(folder):
         ("--resum", "Did you mean --resume?", 2),
         ("--xyz", "", 2),
         ("-x", "name should start with --", 2),
-        ("--nlp.lang", "zzz", 1),
+        ("--nlp.lang", "no tokenizer for 'zzz'. Set --nlp.lang", 1),
     ],
 )
 def test_unknown_options_and_languages(folder, option, meant, status):

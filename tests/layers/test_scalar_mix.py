@@ -38,6 +38,15 @@ def test_one_layer_alone_and_a_token_without_variance():
     assert np.isfinite([*backprop([np.ones((2, 5), "f")])]).all()
 
 
+def test_gradients_are_a_sequence():
+    """A layer before the mix may ask for their number, and read them twice."""
+    mix, X, dY = make(layer_norm=True)
+    gradients = mix(X, is_train=True)[1](dY)
+    assert len(gradients) == len(X)
+    for one, other in zip(gradients, gradients, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize(("l2", "factor"), [(0.0, 1.0), (0.3, 1.0), (0.3, 4.0)])
 def test_outputs_and_gradients(layer_norm, l2, factor):

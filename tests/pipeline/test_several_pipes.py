@@ -277,8 +277,21 @@ def test_any_stays_the_pipe_it_was_trained_on(load_two, reads_second, change):
 def check_zeros(nlp):
     """Another pipe's layers do not take the place of those that are missing."""
     nlp.get_pipe("first").store_layers = True
-    with pytest.warns(UserWarning, match="zeros.*'second'"):
+    with pytest.warns(UserWarning, match="'tagger' predicts from zeros.*'second'"):
         assert not vectors_of(nlp).any()
+
+
+@pytest.mark.parametrize("others", [[], ["first"]])
+def test_component_in_another_pipeline_without_its_pipe(load_two, reads_second, others):
+    """It does not read the pipe in the pipeline that it comes from."""
+    nlp, new = load_two(), spacy.blank("en")
+    for name in (*others, "tagger"):
+        new.add_pipe(name, source=nlp)
+    if others:
+        check_zeros(new)
+    with pytest.raises(ValueError, match="listens to 'second', but there is no pipe"):
+        new.update(examples(new), sgd=new.create_optimizer())
+    assert reads_second(nlp)
 
 
 @pytest.mark.parametrize("name", ["first", "second"])

@@ -169,18 +169,30 @@ def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
     assert pretrain(check_config(config), out, resume=True)
     shutil.rmtree(out / "checkpoints")
     check_refused("out contains the model-best of a run. `resume=True`")
+    config["pretraining"] = {"init": str(finished / "nothing")}
+    check_refused("nothing", overwrite=True)
+    for init in ("model-best", "model-last/elmo"):
+        config["pretraining"] = {"init": str(out / init)}
+        check_refused(f"{init} is an input of this run, but .* deletes", overwrite=True)
+    del config["pretraining"]
+    config["corpus"]["train"] = str(out / "corpus")
+    check_refused("corpus is an input of this run, but .* deletes", overwrite=True)
     config["corpus"]["train"] = str(finished / "nothing")
     check_refused("nothing", overwrite=True)
 
 
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
-@pytest.mark.parametrize("name", ["model-best", "model-last", "metrics.jsonl", "corpus"])
+@pytest.mark.parametrize(
+    "name", ["model-best", "model-last", "metrics.jsonl", "one line", "corpus"]
+)
 def test_what_other_programs_wrote_stays(folder, name, how):
     """As `spacy train --output out` does, or a user's own text in a folder `corpus`."""
     out = folder / "out"
     out.mkdir()
-    if name == "metrics.jsonl":
-        (out / name).write_text('{"epoch": 1}\n{"epoch": 2}\n')
+    if name in ("metrics.jsonl", "one line"):
+        rows = '{"epoch": 1}\n{"epoch": 2}\n' if name == "metrics.jsonl" else "mine\n"
+        name = "metrics.jsonl"
+        (out / name).write_text(rows)
     elif name == "corpus":
         (out / name).mkdir()
         (out / name / "tokens-mine.txt").write_text("mine\n")

@@ -29,8 +29,9 @@ def reference_spans(doc: Doc, spans_key: Optional[str]) -> list[Span]:
 def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
     """Return the gold spans of an example, as token positions in the predicted Doc.
 
-    If a span begins or ends inside a token of the predicted Doc, all tokens that it touches count
-    as not annotated, as in spaCy's `ner`.
+    As in spaCy's `ner`, all tokens that a span touches count as not annotated in two cases: the
+    span begins or ends inside a token of the predicted Doc, or contains a line break that only the
+    predicted Doc has.
 
     example (Example): The example.
     spans_key (Optional[str]): The key of the span group; None for entities.
