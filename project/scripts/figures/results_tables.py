@@ -192,6 +192,7 @@ def damage_table(runs: list[Run]) -> str:
 def tables_of(runs: list[Run]) -> dict[str, str]:
     """Return all tables by name."""
     tables = {name: table_of(found) for (name,), found in group(runs, "experiment").items()}
+    tables.pop("robustness", None)  # The table of damaged words contains these scores.
     several = {SIX_TASKS: six_tasks_table(runs), UPDATES: updates_table(runs)}
     found = {name: table for name, table in several.items() if table}
     for name, experiment in zip(DAMAGE, ROBUSTNESS):
