@@ -11,7 +11,7 @@ from .archives import SUFFIX, opened_path
 from .bundle import Format, ModelBundle
 from .checkpoint_file import Checkpoint
 from .manylangs import ManyLangs
-from .named import HOW_TO_GIVE_WEIGHTS, did_you_mean, find_named, locate
+from .named import SOURCES, did_you_mean, find_named, locate
 from .pipeline_folder import PipelineFolder
 from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
@@ -44,7 +44,7 @@ def read_model(
         if stored is None:
             if not path.exists():
                 raise ValueError(
-                    f"no weights at '{source}'. {did_you_mean(source) or HOW_TO_GIVE_WEIGHTS}"
+                    f"no weights at '{source}'. {did_you_mean(source) or f'Give {SOURCES}.'}"
                 )
             if opened.is_dir() and (opened / "saved_model.pb").is_file():
                 raise ValueError(

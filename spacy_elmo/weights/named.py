@@ -16,11 +16,13 @@ from ..files.remote import PublishedFile, is_url
 BUNDLED = "en_small"
 PACKAGE = "spacy_elmo"  # Packages with a model have the name `spacy_elmo_NAME`.
 _BUNDLED_FILE = Path(__file__).parent / f"{BUNDLED}.safetensors"
+SOURCES = (
+    "a name from `python -m spacy elmo download --list`, an https:// URL, the output of `python -m "
+    "spacy elmo pretrain`, or a model of AllenNLP, bilm-tf or ELMoForManyLangs"
+)
 HOW_TO_GIVE_WEIGHTS = (
-    "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or "
-    "weights = PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is a "
-    "name from `python -m spacy elmo download --list`, an https:// URL, the output of `python -m "
-    "spacy elmo pretrain`, or a model of AllenNLP, bilm-tf or ELMoForManyLangs."
+    "Give the pipe weights: nlp.add_pipe('elmo', config=spacy_elmo.pretrained(PATH)), or weights = "
+    f"PATH in [components.elmo] or [initialize.components.elmo] of a config. PATH is {SOURCES}."
 )
 
 _ALLENNLP = "https://allennlp.s3.amazonaws.com/models/elmo/{0}/elmo_{0}_{1}"

@@ -241,7 +241,7 @@ PACKED = [f"elmo{ending}" for ending in (".tar.gz", ".tar", ".TGZ", ".tar.zst", 
 )
 def test_something_else_there(tmp_path, name, of_folder, of_file):
     folder = tmp_path / "m"
-    check_refused(lambda: read_weights(folder), "no weights at", folder, "[components.elmo]")
+    check_refused(lambda: read_weights(folder), "no weights at", folder, "Give a name from")
     folder.mkdir()
     (folder / name).write_bytes(b"x")
     packed = Path(shutil.make_archive(str(tmp_path / "m"), "zip", folder))
