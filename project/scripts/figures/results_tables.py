@@ -37,7 +37,10 @@ from .results import (
 )
 
 # Field whose values are the columns, by experiment. Other experiments have a column per score.
-ACROSS = {"sample_efficiency": "share", "mix": "variant", "probe": "variant"}
+ACROSS = {
+    "sample_efficiency": "share",
+    **dict.fromkeys(("mix", "probe", "transformer"), "variant"),
+}
 HEADERS = {"senses": {"task": "method", "variant": "reads"}}
 # Tables over all experiments in GAINS, with the two variants in COMPARED.
 GAIN, GAIN_ALL, SIX_TASKS, UPDATES = "gain", "gain_all", "six_tasks", "updates"
