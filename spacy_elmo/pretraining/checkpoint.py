@@ -10,9 +10,8 @@ the run resumes from the one before. Its file is then renamed to `.damaged`, nev
 
 Invariant: the resumed run writes the same weights as a run that was not interrupted. So resuming
 raises an error if the text or a setting differs. (Settings that are newer than the checkpoint are
-not compared.) Only limits, settings of evaluation and output,
-and `accumulate_gradient` may differ (`FREE`). Some values may be lower, to save a run that diverged
-(`LOWERED`).
+not compared.) Only limits, settings of evaluation and output, and `accumulate_gradient` may differ
+(`FREE`). Some values may be lower, to save a run that diverged (`LOWERED`).
 """
 
 import zipfile

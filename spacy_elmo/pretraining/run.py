@@ -133,9 +133,10 @@ def _check_apart(inputs: list[Union[str, Path]], outputs: list[Path]) -> None:
 
     RAISES (ValueError): An input is one of the outputs, or is inside one.
     """
+    deleted = [output.resolve() for output in outputs]
     for given in inputs:
         path = user_path(given).resolve()
-        for output in map(Path.resolve, outputs):
+        for output in deleted:
             if path.is_relative_to(output):
                 raise ValueError(
                     f"{given} is an input of this run, but `overwrite=True` deletes {output}. Move "
