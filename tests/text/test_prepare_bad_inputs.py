@@ -50,7 +50,7 @@ BAD = [
     ("a.txt", b"", *NOTHING),
     ("a.txt", b"\n \r\n\n" * 200, *NOTHING),
     ("a.txt", LATIN_1, *OF_LATIN_1),
-    ("a.txt.gz", gzip.compress(LATIN_1), *OF_LATIN_1),
+    ("a.txt.gz", gzip.compress(LATIN_1, mtime=0), *OF_LATIN_1),
     ("a.jsonl", "\n".join(JSON).encode(), [["a"]], OF_JSON, list(range(2, 8))),
     ("a.txt", LONG, [["a", "b"], ["c"] * 9, ["e"]], TOO_LONG, [3, 5]),
 ]
