@@ -10,6 +10,7 @@ download failed; 130 stopped by Ctrl-C.
 import functools
 import inspect
 import logging
+import os
 import re
 import sys
 import traceback
@@ -22,7 +23,7 @@ from typing import Any, Optional
 
 import typer
 
-from ..files import is_stream
+from ..files import is_stream, user_path
 from ..files.terminal import SafePrinter, echo, msg, printable
 
 
@@ -47,6 +48,7 @@ _NO_MEMORY = re.compile("can't allocate memory|out of memory")
 _SIZE = re.compile(r"(unable|tried) to allocate [\d.]+ \w+", re.IGNORECASE)
 _verbose = ContextVar("_verbose", default=False)
 _settings: ContextVar[set[str]] = ContextVar("_settings")  # Options of the running command.
+_values: ContextVar[list[Any]] = ContextVar("_values")  # Values of its arguments and options.
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -60,6 +62,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, verbose: bool, **options: Any) -> None:
         _verbose.set(verbose)
         _settings.set(settings)
+        _values.set([*args, *options.values()])
         logging.getLogger("spacy").addFilter(_make_printable)
         with warnings.catch_warnings(), no_traceback():
             warnings.showwarning = _show
@@ -117,7 +120,8 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
 
     outputs (Optional[Path]): Files to write. None, "-", devices and FIFOs are not checked.
     force (bool): Whether the command may overwrite files.
-    RAISES (ValueError): An output is a folder, or exists and `force` is False.
+    RAISES (ValueError): An output is a folder, or exists and `force` is False, or the running
+        command has another argument with the same path.
     """
     for output in outputs:
         if output is None or str(output) == "-" or not output.exists() or is_stream(output):
@@ -126,6 +130,18 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
             raise ValueError(f"{output} is a folder. Give another name")
         if not force:
             raise ValueError(f"{output} exists already. Give another name, or --force")
+        if sum(os.path.samefile(output, path) for path in _existing_paths()) > 1:
+            raise ValueError(f"{output} is an input, or given twice. Give another name")
+
+
+def _existing_paths() -> list[Path]:
+    """Return the arguments of the running command that are paths of existing files or folders."""
+    paths = []
+    for value in _values.get([]):
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, (str, Path)) and os.path.exists(user_path(path)):
+                paths.append(user_path(path))
+    return paths
 
 
 def _with_options(message: str) -> str:

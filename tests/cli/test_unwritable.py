@@ -80,3 +80,24 @@ def test_existing_file_and_closed_folder(folder, name, arguments):
         pytest.skip("another user may not read the installed packages")
     assert f"closed/{name}: no permission" in output
     assert "Errno" not in output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["init-pretraining", "text.txt", *TEXTS],
+        ["init-training", "text.txt", "--weights", "x.safetensors", "--train", "text.txt"],
+        ["dump-token-embeddings", "x.safetensors", "text.txt", "text.txt"],
+        ["dump-token-embeddings", "x.safetensors", "text.txt", "./linked.txt"],
+        ["perplexity", "x.safetensors", "a.cfg", "text.txt", "-o", "text.txt"],
+        ["wsd", "x.safetensors", "a", "b", "--json", "text.txt", "--html", "linked.txt"],
+    ],
+)
+def test_an_input_is_not_replaced(folder, arguments):
+    """--force replaces no input, and one file cannot be two outputs."""
+    before = (folder / "text.txt").read_bytes()
+    os.link(folder / "text.txt", folder / "linked.txt")
+    assert "txt is an input, or given twice. Give another name" in run(
+        arguments, None, "--force", status=1
+    )
+    assert (folder / "text.txt").read_bytes() == before
