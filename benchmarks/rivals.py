@@ -1,6 +1,9 @@
-"""Speed of whole NER pipelines: `tok2vec`, static vectors, ELMo, a frozen MiniLM.
+"""Speed and memory of whole NER pipelines: `tok2vec`, static vectors, ELMo, a frozen MiniLM.
 
     python benchmarks/rivals.py project/corpus --vectors project/corpus/static_vectors
+    python benchmarks/rivals.py project/corpus --variants input --precision float32
+
+The second command also prints the peak memory of the process, because it has one pipeline.
 
 The folder has `wnut17-train.spacy`, `-dev` and `-test` (`python -m spacy project run corpus-ner
 project` makes them). The pipelines are those of the project's experiments, initialized and not
@@ -11,6 +14,7 @@ their rows are left out.
 """
 
 import argparse
+import resource
 import statistics
 import sys
 import time
@@ -29,10 +33,12 @@ from scripts.experiments.trials import Trial
 VARIANTS = ("tok2vec", "static", "input", "transformer")
 
 
-def make_pipelines(places: Places, precisions: list[str]) -> dict[str, Language]:
+def make_pipelines(
+    places: Places, variants: list[str], precisions: list[str]
+) -> dict[str, Language]:
     """Make the pipelines whose inputs are there."""
     pipelines = {}
-    for variant in VARIANTS:
+    for variant in variants:
         trial = Trial("ner", "wnut17", variant)
         if places.missing(trial):
             print(f"{variant}: left out, {places.missing(trial)[0]} is missing")
@@ -59,11 +65,12 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--model", default="en_small")
     parser.add_argument("--vectors", type=Path, default=Places.vectors)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=VARIANTS)
     parser.add_argument("--precision", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     places = Places(arguments.corpus, arguments.model, vectors=arguments.vectors)
-    pipelines = make_pipelines(places, arguments.precision)
+    pipelines = make_pipelines(places, arguments.variants, arguments.precision)
     docs = list(
         DocBin().from_disk(arguments.corpus / "wnut17-test.spacy").get_docs(spacy.blank("en").vocab)
     )
@@ -73,6 +80,9 @@ def main() -> None:
             speeds[name].append(words_per_second(nlp, docs))
     for name, found in speeds.items():
         print(f"{name}: {statistics.median(found[1:]):,.0f} words/s")
+    if len(speeds) == 1:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"peak memory: {peak:,.0f} MiB")
 
 
 if __name__ == "__main__":
