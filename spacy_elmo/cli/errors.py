@@ -9,6 +9,7 @@ download failed; 130 stopped by Ctrl-C.
 
 import functools
 import inspect
+import itertools
 import logging
 import os
 import re
@@ -136,12 +137,10 @@ def check_new(*outputs: Optional[Path], force: bool) -> None:
 
 def _existing_paths() -> list[Path]:
     """Return the arguments of the running command that are paths of existing files or folders."""
-    paths = []
-    for value in _values.get([]):
-        for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, (str, Path)) and os.path.exists(user_path(path)):
-                paths.append(user_path(path))
-    return paths
+    several = (value if isinstance(value, list) else [value] for value in _values.get([]))
+    values = itertools.chain.from_iterable(several)
+    paths = [user_path(value) for value in values if isinstance(value, (str, Path))]
+    return [path for path in paths if os.path.exists(path)]
 
 
 def _with_options(message: str) -> str:

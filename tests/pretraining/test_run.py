@@ -183,23 +183,27 @@ def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
 
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
 @pytest.mark.parametrize(
-    "name", ["model-best", "model-last", "metrics.jsonl", "one line", "corpus"]
+    ("name", "file", "text"),
+    [
+        ("model-best", "", ""),
+        ("model-last", "", ""),
+        ("metrics.jsonl", "", '{"epoch": 1}\n{"epoch": 2}\n'),
+        ("metrics.jsonl", "", "mine\n"),
+        ("corpus", "tokens-mine.txt", "mine\n"),
+    ],
 )
-def test_what_other_programs_wrote_stays(folder, name, how):
+def test_what_other_programs_wrote_stays(folder, name, file, text, how):
     """As `spacy train --output out` does, or a user's own text in a folder `corpus`."""
     out = folder / "out"
     out.mkdir()
-    if name in ("metrics.jsonl", "one line"):
-        rows = '{"epoch": 1}\n{"epoch": 2}\n' if name == "metrics.jsonl" else "mine\n"
-        name = "metrics.jsonl"
-        (out / name).write_text(rows)
-    elif name == "corpus":
-        (out / name).mkdir()
-        (out / name / "tokens-mine.txt").write_text("mine\n")
+    path = out / name / file
+    if text:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
     else:
         nlp = spacy.blank("en")
         nlp.add_pipe("sentencizer")
-        nlp.to_disk(out / name)
+        nlp.to_disk(path)
     config, message = run_config(folder, max_steps=2), rf"{name} (is not|contains other)"
     check_refused_and_kept(config, out, message, **how)
 
