@@ -123,12 +123,13 @@ class BiLMShim(Shim):
         bilm = self.bilm
         if isinstance(bilm, FrozenBiLM):
             return bilm.checksum()
-        # The model is a PyTorch module. Copy its weights to the CPU only once.
-        if self._checksum is None or self._checksum[0] is not bilm:
-            self._checksum = bilm, bilm.freeze().checksum()
+        # The model is a PyTorch module. Copy its weights to the CPU only once for each change. The
+        # module itself is not a key: a pickled shim would contain it a second time.
+        if self._checksum is None or self._checksum[0] != self._n_changes:
+            self._checksum = self._n_changes, bilm.freeze().checksum()
         return self._checksum[1]
 
-    _checksum: Optional[tuple[Any, str]] = None
+    _checksum: Optional[tuple[int, str]] = None
 
     @property
     def is_loaded(self) -> bool:

@@ -162,7 +162,7 @@ def _raw_weights(model: Model[Layers, Vectors]) -> Floats1d:
 def _accumulate(
     model: Model[Layers, Vectors], X: Layers, mixed: Vectors, weights: Floats1d, dY: Vectors
 ) -> None:
-    """Add the gradients of gamma and the raw weights, with the `l2` penalty, to the model."""
+    """Add the gradients of gamma and the raw weights to the model; once per update, the penalty."""
     xp = model.ops.xp
     gamma = model.get_param("gamma")
     d_gamma = sum((Y * d).sum() for Y, d in zip(mixed, dY))
@@ -171,7 +171,10 @@ def _accumulate(
         d_weights += gamma * (layers * d[None]).sum(axis=(1, 2))
     d_raw = weights * (d_weights - (weights * d_weights).sum())
     model.inc_grad("gamma", xp.asarray([d_gamma], dtype="float32"))
-    d_raw += 2.0 * model.attrs["l2"] * _raw_weights(model)
+    # An update can add the gradients of several batches (accumulate_gradient), but has one penalty.
+    # An update sets the gradient to 0, so only the first batch after it finds 0.
+    if not model.has_grad("weights") or not model.get_grad("weights").any():
+        d_raw += 2.0 * model.attrs["l2"] * _raw_weights(model)
     model.inc_grad("weights", model.attrs["learn_rate_factor"] * d_raw)
 
 

@@ -258,3 +258,23 @@ def test_pickled_in_the_middle_of_an_update(fine_tuned):
     pipe, doc = nlp.get_pipe("elmo"), nlp.make_doc("They sat")
     again = pickle.loads(pickle.dumps(pipe))
     np.testing.assert_allclose(again.predict([doc])[0], pipe.predict([doc])[0], atol=1e-6)
+
+
+def test_a_pickle_has_one_copy_of_the_weights(fine_tuned):
+    """Also after the checksum was asked for, and from before an update that changes it."""
+    nlp, batch = fine_tuned
+    pipe = nlp.get_pipe("elmo")
+    shim = pipe.model.shims[0]
+    sizes, checksums = [], []
+    for _ in range(2):
+        sizes.append(len(pickle.dumps(shim)))
+        checksums.append(shim.checksum())
+        assert checksums[-1] == pipe.bilm.freeze().checksum()
+        sizes.append(len(pickle.dumps(shim)))
+        assert pickle.loads(pickle.dumps(shim)).checksum() == checksums[-1]
+        for _ in range(3):  # the tagger's weights are zeros at first
+            nlp.update(batch, sgd=Adam(0.01))
+        pipe.finish_update(Adam(0.01))
+    assert checksums[0] != checksums[1]
+    n_bytes = sum(weight.nbytes for weight in pipe.bilm.parameters())
+    assert max(sizes) - min(sizes) < 1000 < n_bytes

@@ -67,6 +67,27 @@ def test_outputs_and_gradients(layer_norm, l2, factor):
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("n_parts", [1, 2, 4])
+def test_the_penalty_counts_once_in_an_update(n_parts):
+    """Whatever the number of batches whose gradients it adds; and again in the next update."""
+    mix, X, _ = make(l2=0.3, learn_rate_factor=2.0)
+    X, found = X[:1], []
+
+    def note(key, weights, gradient, **_):
+        found.append(gradient.copy())
+        gradient *= 0
+        return weights, gradient
+
+    for _ in range(2):
+        for _ in range(n_parts):
+            Y, backprop = mix(X, is_train=True)
+            backprop([np.zeros_like(y) for y in Y])
+        mix.finish_update(note)
+    penalty = 2 * 0.3 * 2.0**2 * mix.get_param("weights")
+    gradients = [gradient for gradient in found if len(gradient) == 3]
+    np.testing.assert_allclose(gradients, [penalty, penalty], rtol=1e-6)
+
+
 def test_initial_weights_are_normalised_ones():
     wanted = [0.7, 0.2, 0.1]
     np.testing.assert_allclose(mix_weights(ScalarMix(3, initial=wanted)), wanted, rtol=1e-5)
