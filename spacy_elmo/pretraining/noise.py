@@ -1,5 +1,12 @@
-"""Misspelled words in the input of a language model."""
+"""Misspelled words in the input of a language model.
 
+An edit changes whole characters as readers see them: a letter with its combining marks. Otherwise
+words of Hindi, Tamil or Thai, and letters whose accents are separate code points, would become
+strings that nobody types. Hyphens and apostrophes can be left out, doubled or swapped, but other
+words do not get them.
+"""
+
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,7 +14,10 @@ import numpy as np
 from ..language_model.windows import Window
 from ..text.corpus import END_ID
 
-MIN_LENGTH = 3  # After one edit, a shorter word is too often another word.
+MIN_LENGTH = 3  # Letters. After one edit, a shorter word is too often another word.
+# Apostrophes, hyphens, the middle dot of Catalan, and geresh and gershayim of Hebrew.
+SIGNS_IN_WORDS = frozenset("'\u2019-\u2010\u2011\u00b7\u05f3\u05f4")
+JOINERS = frozenset("\u200c\u200d")  # Invisible: they change the form of the letters beside them.
 
 
 class NoisyTypes(Sequence[str]):
@@ -40,19 +50,20 @@ def misspell_inputs(
 
     window (Window): The window.
     types (Sequence[str]): The distinct tokens of the corpus. An id in the window is an index here.
-    share (float): Probability to misspell a word of three or more letters, 0 to 1.
+    share (float): Probability to misspell a word of three or more letters, 0 to 1. The word may
+        also have apostrophes and hyphens, but no digits.
     rng (numpy.random.Generator): Random number generator.
     RETURNS (Tuple[Window, Sequence[str]]): The window with ids of misspelled words, and the strings
         of all ids: `types`, followed by the misspelled words.
     """
     chosen = (rng.random(window.inputs.shape) < share) & (window.inputs > END_ID)
     ids, inverse = np.unique(window.inputs[chosen], return_inverse=True)
-    letters = "".join(filter(str.isalpha, (types[i] for i in ids.tolist())))
+    words = [characters(types[i]) for i in ids.tolist()]
+    letters = [one for word in words for one in word if one[0].isalpha()]
     misspelled: list[str] = []
     new_ids = ids.copy()
-    for place, i in enumerate(ids.tolist()):
-        word = types[i]
-        if len(word) >= MIN_LENGTH and word.isalpha():
+    for place, word in enumerate(words):
+        if can_be_misspelled(word):
             new_ids[place] = len(types) + len(misspelled)
             misspelled.append(misspell(word, letters, rng))
     inputs = window.inputs.copy()
@@ -60,13 +71,35 @@ def misspell_inputs(
     return Window(inputs, window.targets, window.batch_sizes), NoisyTypes(types, misspelled)
 
 
-def misspell(word: str, letters: str, rng: np.random.Generator) -> str:
+def characters(word: str) -> list[str]:
+    """Split a word into characters: each code point with the combining marks that follow it."""
+    found: list[str] = []
+    for point in word:
+        is_mark = point in JOINERS or unicodedata.category(point).startswith("M")
+        if is_mark and found:
+            found[-1] += point
+        else:
+            found.append(point)
+    return found
+
+
+def can_be_misspelled(word: Sequence[str]) -> bool:
+    """Return whether a word has enough letters, and otherwise only apostrophes and hyphens.
+
+    word (Sequence[str]): The characters of the word.
+    """
+    n_letters = sum(one[0].isalpha() for one in word)
+    n_signs = sum(one[0] in SIGNS_IN_WORDS for one in word)
+    return n_letters >= MIN_LENGTH and n_letters + n_signs == len(word)
+
+
+def misspell(word: Sequence[str], letters: Sequence[str], rng: np.random.Generator) -> str:
     """Misspell a word by one random edit.
 
-    The edit omits, doubles, replaces or adds a letter, or swaps two neighboring letters.
+    The edit omits, doubles, replaces or adds a character, or swaps two neighboring characters.
 
-    word (str): A word of two or more letters.
-    letters (str): Letters to choose from. A repeated letter is chosen more often.
+    word (Sequence[str]): The characters of a word, two or more.
+    letters (Sequence[str]): Letters to choose from. A repeated letter is chosen more often.
     rng (numpy.random.Generator): Random number generator.
     RETURNS (str): The misspelled word. It can equal the word, for example if equal letters are
         swapped.
@@ -75,10 +108,10 @@ def misspell(word: str, letters: str, rng: np.random.Generator) -> str:
     other = letters[int(rng.integers(len(letters)))]
     left = min(at, len(word) - 2)
     edits = (
-        word[:at] + word[at + 1 :],
-        word[: at + 1] + word[at:],
-        word[:at] + other + word[at + 1 :],
-        word[:at] + other + word[at:],
-        word[:left] + word[left + 1] + word[left] + word[left + 2 :],
+        [*word[:at], *word[at + 1 :]],
+        [*word[: at + 1], *word[at:]],
+        [*word[:at], other, *word[at + 1 :]],
+        [*word[:at], other, *word[at:]],
+        [*word[:left], word[left + 1], word[left], *word[left + 2 :]],
     )
-    return edits[int(rng.integers(len(edits)))]
+    return "".join(edits[int(rng.integers(len(edits)))])

@@ -5,7 +5,7 @@ import pytest
 
 from spacy_elmo.language_model.windows import TrainingBatches
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.noise import misspell, misspell_inputs
+from spacy_elmo.pretraining.noise import can_be_misspelled, characters, misspell, misspell_inputs
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import read_corpus
 
@@ -24,16 +24,54 @@ def is_one_edit(word, other):
     return word != other and any(edited)
 
 
-def window_of(step):
-    return TrainingBatches(CORPUS, batch_size=4, unroll_steps=50, seed=0).at(step)
+def window_of(step, corpus=CORPUS):
+    return TrainingBatches(corpus, batch_size=4, unroll_steps=50, seed=0).at(step)
 
 
 def test_misspelled_by_one_edit():
     rng = np.random.default_rng(0)
-    found = [misspell("words", "aé", rng) for _ in range(300)]
+    found = [misspell([*"words"], [*"aé"], rng) for _ in range(300)]
     assert all(is_one_edit("words", word) for word in found)
     # Left out, doubled, replaced, added, changed places.
     assert {"wods", "woords", "wérds", "woérds", "owrds"} < {*found}
+
+
+# A letter with its marks is one character: in Hindi, Tamil, Thai, Malayalam with a joiner, and
+# with a separate accent.
+MARKED = {
+    "हिन्दी": ["हि", "न्", "दी"],
+    "தமிழ்": ["த", "மி", "ழ்"],
+    "ที่นี่ดี": ["ที่", "นี่", "ดี"],
+    "അവന്\u200d": ["അ", "വ", "ന്\u200d"],
+    "cafe\u0301": ["c", "a", "f", "e\u0301"],
+    "don't": [*"don't"],
+    "rock\u2019n": [*"rock\u2019n"],
+    "e-mail": [*"e-mail"],
+    "col·lega": [*"col·lega"],
+}
+
+
+@pytest.mark.parametrize("word", MARKED, ids=ascii)
+def test_words_of_other_scripts_and_with_signs_are_misspelled(word):
+    assert characters(word) == MARKED[word]
+    corpus = read_corpus([[word, "42"]] * 60)
+    window = window_of(0, corpus)
+    noisy, types = misspell_inputs(window, corpus.types, 0.99, np.random.default_rng(1))
+    found = {types[i] for i in noisy.inputs.ravel().tolist()} - {*corpus.types}
+    assert found, "the word is never misspelled"
+    letters = [one for one in MARKED[word] if one[0].isalpha()]
+    rng = np.random.default_rng(0)
+    for other in {*found, *(misspell(characters(word), letters, rng) for _ in range(200))}:
+        assert other == word or is_one_edit(MARKED[word], characters(other))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["42", "of", "'s", "--", "<UNK>", "U.S.", "covid-19", "\u0301ab", "वह", "a-b", ""],
+)
+def test_words_that_stay(text):
+    """Those with digits or other signs, or with fewer than three letters."""
+    assert not can_be_misspelled(characters(text))
 
 
 def test_only_words_of_letters_are_misspelled_and_targets_stay():
