@@ -69,9 +69,10 @@ class TrainingSettings(_Section):
     """Section `[training]`: batches, optimizer, limits and evaluations.
 
     * `batch_size`: number of streams of text in a batch, the sum over all processes. A step reads
-      a window of `unroll_steps` tokens of each stream.
+      a window of `unroll_steps` tokens of each stream. Without dropout, the number of processes
+      changes the result only by rounding. Each process draws its own dropout masks.
     * `accumulate_gradient`: number of parts of a batch. The model reads one part after another,
-      which needs less memory and has the same result.
+      which needs less memory and has the same result, except for dropout masks and rounding.
     * `directions`: with "same", forward and backward model read the same text. With "different",
       they read different text, as in bilm-tf.
     * `state_reset`: share of streams that start a window from a zero state. In bilm-tf it is 0, so
@@ -81,7 +82,8 @@ class TrainingSettings(_Section):
       the words that it predicts, as with bilm-tf's option of the same name.
     * `optimizer`: with "muon", Muon trains the matrices of LSTMs, projections and highways, and
       Adam the other weights. `learn_rate` and `muon_learn_rate` are the highest rates of the run.
-      `weight_decay` is for AdamW and Muon.
+      `weight_decay` is for the biLM's weights with AdamW, and for the matrices with Muon. A softmax
+      has none.
     * `decay`: how the learning rate falls over the last `decay_share` of the run. "inverse_sqrt"
       falls from the end of the warm-up.
     * Limits (`max_...`): the first limit reached ends the run. 0 means no limit.

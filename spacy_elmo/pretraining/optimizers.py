@@ -40,12 +40,12 @@ class Optimizers:
         rates = {"lr": settings.muon_learn_rate, "weight_decay": settings.weight_decay}
         taken = {id(weight) for group in matrices for weight in group["params"]}
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
-        self.bilm_optimizer = _make(settings, rest, rows=False)
+        self.bilm_optimizer = _make(settings, rest, rows=False, weight_decay=settings.weight_decay)
         known = {id(weight) for weight in self.bilm_weights}
         own = [weight for weight in model.softmax.parameters() if id(weight) not in known]
-        self.softmax_optimizer = _make(
-            settings, own, rows=not isinstance(model.softmax, AdaptiveSoftmax)
-        )
+        # No softmax has weight decay: with it, a step would change all rows of the table.
+        by_rows = not isinstance(model.softmax, AdaptiveSoftmax)
+        self.softmax_optimizer = _make(settings, own, rows=by_rows, weight_decay=0.0)
         self.by_name = {"bilm": self.bilm_optimizer, "softmax": self.softmax_optimizer}
         if matrices:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
@@ -144,7 +144,11 @@ def learn_rate_factor(
 
 
 def _make(
-    settings: TrainingSettings, weights: list[torch.nn.Parameter], *, rows: bool
+    settings: TrainingSettings,
+    weights: list[torch.nn.Parameter],
+    *,
+    rows: bool,
+    weight_decay: float,
 ) -> torch.optim.Optimizer:
     rate = settings.learn_rate
     if settings.optimizer == "adagrad":
@@ -153,5 +157,5 @@ def _make(
     if rows:
         return torch.optim.SparseAdam(weights, lr=rate)
     if settings.optimizer == "adamw":
-        return torch.optim.AdamW(weights, lr=rate, weight_decay=settings.weight_decay, fused=True)
+        return torch.optim.AdamW(weights, lr=rate, weight_decay=weight_decay, fused=True)
     return torch.optim.Adam(weights, lr=rate, fused=True)

@@ -54,18 +54,22 @@ DENSE = {
     [*((AdaptiveSoftmax, name) for name in DENSE), (LanguageModelSoftmax, "adagrad")],
 )
 def test_steps_are_torchs(kind, name):
-    """Adagrad by rows is that of the whole table, whose other rows have no gradient."""
+    """Adagrad by rows is that of the whole table, whose other rows have no gradient. AdamW decays
+    the weights of the biLM alone, whatever the softmax."""
     model = make_model(kind).double()
     other = copy.deepcopy(model)
     optimizers = Optimizers(TrainingSettings(optimizer=name, weight_decay=0.05), model)
-    theirs = DENSE[name](list(other.parameters()))
+    theirs = DENSE[name](list(other.bilm.parameters()))
+    softmax_settings = {"weight_decay": 0.0} if name == "adamw" else {}
+    theirs.add_param_group({"params": list(other.softmax.parameters()), **softmax_settings})
     for step, rate in enumerate([0.2, 0.1, 0.5, 0.3]):
         rows, dense = draw_gradients(model, step)
         for weight, copied in zip(model.parameters(), other.parameters()):
             copied.grad = None if weight.grad is None else weight.grad.clone()
         for copied, gradient in zip(other.softmax.parameters(), dense):
             copied.grad = gradient
-        theirs.param_groups[0]["lr"] = rate
+        for group in theirs.param_groups:
+            group["lr"] = rate
         theirs.step()
         optimizers.step(rate, rows)
         for weight, copied in zip(model.parameters(), other.parameters()):

@@ -100,6 +100,16 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(kind, directions):
         torch.testing.assert_close(found, results[0], rtol=1e-7, atol=1e-11)
 
 
+def test_dropout_masks_depend_on_the_parts():
+    """As the pages say: with dropout, parts and processes draw masks of their own."""
+    losses = [
+        [make(dropout=dropout, accumulate_gradient=parts).step() for parts in (1, 2)]
+        for dropout in (0.0, 0.5)
+    ]
+    assert losses[0][0] == pytest.approx(losses[0][1], rel=1e-5)
+    assert losses[1][0] != pytest.approx(losses[1][1], rel=1e-3)
+
+
 def test_bfloat16_is_near_float32():
     exact, low = (gradients_of(make(precision=precision)) for precision in ("float32", "bf16"))
     assert low[0] == pytest.approx(exact[0], rel=1e-2)
