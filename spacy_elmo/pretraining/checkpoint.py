@@ -203,7 +203,8 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
 def comparable(config: PretrainingConfig) -> dict[str, Any]:
     """Return the settings that must be the same in a resumed run, by dotted name."""
     values: dict[str, Any] = {"lang": config.lang, "seed": config.seed}
-    values["corpus.noise"] = config.corpus.noise
+    for name in ("noise", "case_noise"):
+        values[f"corpus.{name}"] = getattr(config.corpus, name)
     for section in ("pretraining", "vocabulary", "training"):
         for name, value in getattr(config, section).model_dump().items():
             if section != "training" or name not in FREE:

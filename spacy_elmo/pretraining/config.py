@@ -45,6 +45,8 @@ class CorpusSettings(_Section):
     * `on_error`: "skip" reports and omits text that cannot be read; "refuse" ends the run.
     * `noise`: share of the words of three or more letters that the model reads misspelled. It still
       predicts the correct words.
+    * `case_noise`: share of the streams of each window whose words the model reads in lower case
+      (three of four) or in capitals. It still predicts the words as they are in the text.
     """
 
     train: Inputs
@@ -52,6 +54,7 @@ class CorpusSettings(_Section):
     format: Literal["sentences", "text"] = "sentences"
     on_error: Literal["skip", "refuse"] = "skip"
     noise: float = Field(default=0.0, ge=0.0, lt=1.0)
+    case_noise: float = Field(default=0.0, ge=0.0, lt=1.0)
 
 
 class VocabularySettings(_Section):

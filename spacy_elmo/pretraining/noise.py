@@ -2,7 +2,7 @@
 
 An edit changes whole characters as readers see them: a letter with its combining marks. Otherwise
 words of Hindi, Tamil or Thai, and letters whose accents are separate code points, would become
-strings that nobody types. Hyphens and apostrophes can be left out, doubled or swapped, but other
+strings that do not occur in text. Hyphens and apostrophes can be left out, doubled or swapped, but other
 words do not get them.
 """
 
@@ -15,29 +15,68 @@ from ..language_model.windows import Window
 from ..text.corpus import END_ID
 
 MIN_LENGTH = 3  # Letters. After one edit, a shorter word is too often another word.
+# Of the streams with changed letter case. Text in lower case is more common than text in capitals.
+LOWER_SHARE = 0.75
 # Apostrophes, hyphens, the middle dot of Catalan, and geresh and gershayim of Hebrew.
 SIGNS_IN_WORDS = frozenset("'\u2019-\u2010\u2011\u00b7\u05f3\u05f4")
 JOINERS = frozenset("\u200c\u200d")  # Invisible: they change the form of the letters beside them.
 
 
 class NoisyTypes(Sequence[str]):
-    """Sequence of all distinct tokens of a corpus, followed by misspelled words.
+    """Sequence of all distinct tokens of a corpus, followed by the changed words of one window.
 
-    The index of a string is its id in a window.
+    The index of a string is its id in the window.
 
     types (Sequence[str]): The distinct tokens of the corpus.
-    misspelled (List[str]): The misspelled words of one window.
+    changed (List[str]): The misspelled words, or the words in another letter case.
     """
 
-    def __init__(self, types: Sequence[str], misspelled: list[str]):
-        self.types, self.misspelled = types, misspelled
+    def __init__(self, types: Sequence[str], changed: list[str]):
+        self.types, self.changed = types, changed
 
     def __len__(self) -> int:
-        return len(self.types) + len(self.misspelled)
+        return len(self.types) + len(self.changed)
 
     def __getitem__(self, i):  # type: ignore[no-untyped-def, override]
         n_types = len(self.types)
-        return self.types[i] if i < n_types else self.misspelled[i - n_types]
+        return self.types[i] if i < n_types else self.changed[i - n_types]
+
+
+def change_case_of_inputs(
+    window: Window, types: Sequence[str], share: float, rng: np.random.Generator
+) -> tuple[Window, Sequence[str]]:
+    """Write all input words of some streams in lower case or in capitals, but not the targets.
+
+    So the model learns to read posts and headlines. It must predict the case of the next word from
+    words whose case says nothing, so it has to know the words.
+
+    window (Window): The window. All its streams have the same length, as in training.
+    types (Sequence[str]): The distinct tokens of the corpus. An id in the window is an index here.
+    share (float): Probability to change all words of a stream, 0 to 1.
+    rng (numpy.random.Generator): Random number generator.
+    RETURNS (Tuple[Window, Sequence[str]]): The window with ids of changed words, and the strings
+        of all ids: `types`, followed by the changed words.
+    """
+    inputs = window.inputs.copy()
+    # Both directions of a stream read the same text, so they get the same case.
+    n_streams = window.batch_sizes[0]
+    by_stream = inputs.reshape(len(inputs), len(window.batch_sizes), n_streams)
+    drawn = rng.random(n_streams)
+    changed: list[str] = []
+    for convert, chosen in (
+        (str.lower, drawn < share * LOWER_SHARE),
+        (str.upper, (drawn >= share * LOWER_SHARE) & (drawn < share)),
+    ):
+        mine = by_stream[:, :, chosen]
+        ids, inverse = np.unique(mine, return_inverse=True)
+        new_ids = ids.copy()
+        for place, i in enumerate(ids.tolist()):
+            word = types[i] if i > END_ID else ""
+            if convert(word) != word:
+                new_ids[place] = len(types) + len(changed)
+                changed.append(convert(word))
+        by_stream[:, :, chosen] = new_ids[inverse].reshape(mine.shape)
+    return Window(inputs, window.targets, window.batch_sizes), NoisyTypes(types, changed)
 
 
 def misspell_inputs(

@@ -8,7 +8,7 @@ interrupted have the same weights, bit for bit.
 With several processes, each process trains on its own streams. The processes average their
 gradients, and make the same update. Without dropout, a step of several processes equals a step of
 one process, except for rounding. With dropout, it does not: each process draws its own masks. Masks
-for all streams, of which each process uses its share, would cost each process the draws of all.
+for all streams would cost each process the draws of all processes.
 """
 
 import math
@@ -33,12 +33,13 @@ from ..language_model.windows import TrainingBatches, Window
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
-from .noise import misspell_inputs
+from .noise import change_case_of_inputs, misspell_inputs
 from .optimizers import Optimizers, learn_rate_factor
 from .stopping import check_finite, diverged, stop_signals
 
-# Number of the random stream for misspelled words. A process has the stream `rank + 1` for itself.
-NOISE = 1 << 20
+# Numbers of the random streams for misspelled words and for letter case. A process has the stream
+# `rank + 1` for itself.
+NOISE, CASE_NOISE = 1 << 20, 1 << 21
 
 
 @dataclass
@@ -323,12 +324,16 @@ class Trainer:
         self.softmax_warmup = states["softmax_warmup"]
 
     def _window(self, step: int) -> tuple[Window, Sequence[str]]:
-        """Return the window of a step, misspelled if `noise` is set, and the strings of its ids."""
+        """Return the window of a step, with the noise that is set, and the strings of its ids."""
         window, types = self.batches.at(step), self.train_corpus.types
-        share = self.config.corpus.noise
-        if not share:
-            return window, types
-        return misspell_inputs(window, types, share, np.random.default_rng(self._seed(step, NOISE)))
+        corpus = self.config.corpus
+        if corpus.case_noise:
+            rng = np.random.default_rng(self._seed(step, CASE_NOISE))
+            window, types = change_case_of_inputs(window, types, corpus.case_noise, rng)
+        if corpus.noise:
+            rng = np.random.default_rng(self._seed(step, NOISE))
+            window, types = misspell_inputs(window, types, corpus.noise, rng)
+        return window, types
 
     def _loss(
         self,

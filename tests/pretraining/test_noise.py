@@ -1,11 +1,17 @@
-"""Misspelled words on the language model's input."""
+"""Noise on the language model's input: misspelled words and changed letter case."""
 
 import numpy as np
 import pytest
 
 from spacy_elmo.language_model.windows import TrainingBatches
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.noise import can_be_misspelled, characters, misspell, misspell_inputs
+from spacy_elmo.pretraining.noise import (
+    can_be_misspelled,
+    change_case_of_inputs,
+    characters,
+    misspell,
+    misspell_inputs,
+)
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import read_corpus
 
@@ -99,11 +105,64 @@ def test_share_of_words():
     assert changed / total == pytest.approx(0.1, rel=0.05)
 
 
-def test_trained_and_resumed_bit_by_bit(folder):
+def test_case_changes_for_whole_streams_and_targets_stay():
+    window = window_of(0)
+    before = window.inputs.copy()
+    n_streams = window.batch_sizes[0]
+    found = set()
+    for seed in range(20):
+        noisy, types = change_case_of_inputs(window, CORPUS.types, 0.6, np.random.default_rng(seed))
+        assert (window.inputs == before).all()
+        assert noisy.targets is window.targets and noisy.batch_sizes == window.batch_sizes
+        for stream in range(n_streams):
+            read, clean = (
+                [types[i] for i in inputs[:, stream::n_streams].ravel().tolist()]
+                for inputs in (noisy.inputs, before)
+            )
+            # The marks of sentences have one spelling in any case.
+            words = [(new, old) for new, old in zip(read, clean) if old not in ("<S>", "</S>")]
+            assert len(read) == len(clean) and len(words) < len(read)
+            assert {"<S>", "</S>"} >= {*read} - {new for new, _ in words}
+            cases = [
+                case
+                for case in (str, str.lower, str.upper)
+                if all(new == case(old) for new, old in words)
+            ]
+            assert cases
+            found.add(cases[0])
+    assert found == {str, str.lower, str.upper}
+
+
+def test_share_of_streams_with_changed_case():
+    rng = np.random.default_rng(3)
+    windows = [window_of(step) for step in range(300)]
+    shares = {}
+    for window in windows:
+        noisy, types = change_case_of_inputs(window, CORPUS.types, 0.4, rng)
+        for word in ("misspelled", "MISSPELLED", "Misspelled"):
+            count = sum(types[i] == word for i in noisy.inputs.ravel().tolist())
+            shares[word] = shares.get(word, 0) + count
+    total = sum(shares.values())
+    # 1,200 draws of a stream: the standard deviation of a share is below 0.015.
+    assert shares["misspelled"] / total == pytest.approx(0.3, abs=0.06)
+    assert shares["MISSPELLED"] / total == pytest.approx(0.1, abs=0.06)
+
+
+def test_misspelled_words_of_another_case():
+    rng = np.random.default_rng(4)
+    window, types = change_case_of_inputs(window_of(0), CORPUS.types, 0.99, rng)
+    noisy, types = misspell_inputs(window, types, 0.99, rng)
+    read = {types[i] for i in noisy.inputs.ravel().tolist()}
+    assert "words" not in read and any(is_one_edit("words", word) for word in read)
+    assert any(is_one_edit("TEXTS", word) for word in read)
+
+
+@pytest.mark.parametrize("kind", ["noise", "case_noise"])
+def test_trained_and_resumed_bit_by_bit(folder, kind):
     def run(steps, output, noise=0.5):
         settings = {**RANDOM, "decay": "none", "max_steps": steps, "checkpoint_minutes": 1e-9}
         config = run_config(folder, **settings)
-        config["corpus"]["noise"] = noise
+        config["corpus"][kind] = noise
         assert pretrain(check_config(config), folder / output, resume=True)
         return arrays(folder / output)
 
