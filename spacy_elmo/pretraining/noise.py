@@ -1,9 +1,9 @@
-"""Misspelled words in the input of a language model.
+"""Misspelled words and changed letter case in the input of a language model.
 
-An edit changes whole characters as readers see them: a letter with its combining marks. Otherwise
-words of Hindi, Tamil or Thai, and letters whose accents are separate code points, would become
-strings that do not occur in text. Hyphens and apostrophes can be left out, doubled or swapped, but other
-words do not get them.
+A misspelling changes whole characters as readers see them: a letter with its combining marks.
+Otherwise words of Hindi, Tamil or Thai, and letters whose accents are separate code points, would
+become strings that do not occur in text. Hyphens and apostrophes can be left out, doubled or
+swapped, but other words do not get them.
 """
 
 import unicodedata
