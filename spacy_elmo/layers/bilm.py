@@ -3,6 +3,10 @@
 The shim reads the weights at the first use. A frozen model on a CPU is a `FrozenBiLM`, which
 needs only NumPy and a kernel. So PyTorch is imported only for training or a GPU. The shim counts
 changes of the weights: layers that a Doc stores are valid only for the weights that computed them.
+
+An update can be pending: the pipe waits for the gradients of further listeners before it changes
+the weights (`pipeline/training.py`). Invariant: whoever saves, copies, swaps, moves or replaces the
+weights, or reads them through `bilm`, first finishes the pending update.
 """
 
 import contextlib
@@ -86,6 +90,8 @@ class BiLMShim(Shim):
         # Whether the sizes of the weights may replace the default sizes.
         self.sizes_may_follow = True
         self._n_changes = 0
+        # Function that finishes the pending update of the pipe; None if there is no such update.
+        self.pending: Optional[Callable[[], None]] = None
         self.waiting: WeakKeyDictionary[Doc, list[Piece]] = WeakKeyDictionary()
         self._settings = ElmoSettings()
 
@@ -96,6 +102,7 @@ class BiLMShim(Shim):
 
     @settings.setter
     def settings(self, settings: ElmoSettings) -> None:
+        self.finish_pending()
         for name in ("weights", "align"):
             if self.is_loaded and getattr(settings, name) != getattr(self._settings, name):
                 raise ValueError(
@@ -143,9 +150,23 @@ class BiLMShim(Shim):
         RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
             the sizes in the config.
         """
+        self.finish_pending()
+        return self.load()
+
+    def load(self) -> AnyBiLM:
+        """Read the weights if they are not read yet, and return the language model.
+
+        Unlike `bilm`, this does not finish a pending update: another listener of the same update
+        may still need layers of the weights before it.
+        """
         if self._model is None:
             self.read(self.settings.weights)
         return self._model
+
+    def finish_pending(self) -> None:
+        """Finish the pending update, if there is one."""
+        if self.pending is not None:
+            self.pending()
 
     def read(self, weights: Weights) -> None:
         """Read the language model.
@@ -187,6 +208,7 @@ class BiLMShim(Shim):
             PyTorch module (BiLM) are copied.
         """
         check_bilm(bilm)
+        self.finish_pending()
         self.config = bilm.config
         self._model = fitting(bilm, self.settings)
         self._n_changes += 1
@@ -225,7 +247,8 @@ class BiLMShim(Shim):
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the weights with their gradients.
 
-        RAISES (ValueError): A gradient is not finite.
+        RAISES (ValueError): A gradient is not finite. Then no weight changes, and all gradients are
+            deleted, so that the next update starts without them.
         """
         if self._model is None or self.settings.frozen:
             return
@@ -239,6 +262,7 @@ class BiLMShim(Shim):
             trained = {name: weight for name, weight in parameters if weight.grad is not None}
             for name, weight in trained.items():  # Check all gradients before a weight is changed.
                 if not is_finite(weight.grad):
+                    self._model.zero_grad()
                     raise ValueError(
                         f"the gradient of the language model's weight '{name}' is not finite. "
                         f"Lower the optimizer's learn_rate or the pipe's learn_rate_factor."
@@ -256,6 +280,7 @@ class BiLMShim(Shim):
 
         params (dict): The averaged weights. A key is the id of the shim and the name of a weight.
         """
+        self.finish_pending()
         module = None if isinstance(self._model, FrozenBiLM) else self._model
         with swapped_weights(self, module, params) as is_swapped:
             self._n_changes += is_swapped
@@ -271,6 +296,7 @@ class BiLMShim(Shim):
         device_id (int): Index of the CUDA GPU.
         """
         if self._model is not None:
+            self.finish_pending()
             device = device_type if device_type in ("cpu", "mps") else f"cuda:{device_id}"
             self._model = fitting(self._model, self.settings, device)
 
@@ -303,8 +329,8 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         model = self.to_bytes() if self.is_loaded else b""
-        own = {"_model": model, "_settings": self.settings, "in_training": False, "waiting": None}
-        return {**self.__dict__, **own}
+        own = {"_model": model, "_settings": self.settings, "in_training": False}
+        return {**self.__dict__, **own, "pending": None, "waiting": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data = state.pop("_model")
@@ -344,7 +370,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     limit_threads_after_fork()
     init(model)
     shim = get_shim(model)
-    bilm = shim.bilm
+    bilm = shim.load()
     shim.in_training = shim.in_training or is_train
     settings = shim.settings
     segments = [settings.segmenter(doc) for doc in docs]
@@ -388,5 +414,5 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
 def init(model: BiLMModel, X: object = None, Y: object = None) -> None:
     """Read the weights if they are not read yet. Set the layer's width to their width."""
-    _ = get_shim(model).bilm
+    get_shim(model).load()
     follow_weights(model)

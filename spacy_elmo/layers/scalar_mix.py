@@ -45,7 +45,8 @@ def ScalarMix(
     """
     if n_layers is None and initial is not None:
         n_layers = len(initial)
-    weights = None if n_layers is None else _starting_weights(n_layers, initial)
+    if n_layers is not None:
+        _starting_weights(n_layers, initial)  # Raises an error if a value is invalid.
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"ScalarMix: dropout must be at least 0 and below 1, got {dropout}")
     if l2 < 0.0:
@@ -65,21 +66,32 @@ def ScalarMix(
             "trainable": trainable,
             "learn_rate_factor": learn_rate_factor,
             "place": "alone",
+            "n_layers": n_layers,
+            "initial": initial,
         },
     )
-    if weights is not None:
-        model.set_param("weights", model.ops.asarray1f(weights) / learn_rate_factor)
-    model.set_param("gamma", model.ops.asarray1f(np.ones(1, dtype="float32")))
+    init(model)
     return model
 
 
 def init(
     model: Model[Layers, Vectors], X: Optional[Layers] = None, Y: Optional[Vectors] = None
 ) -> None:
-    """Set equal weights, one per layer of the first input, if the mix has no weights yet."""
-    if X and not model.has_param("weights"):
-        weights = _starting_weights(len(X[0]), None)
-        model.set_param("weights", model.ops.asarray1f(weights))
+    """Set the initial weights and gamma = 1, also if the mix has learned other values.
+
+    If the number of layers is not set, it is the number in the first input. Without an input, the
+    mix keeps the number of layers that it has.
+    """
+    n_layers = model.attrs["n_layers"]
+    if n_layers is None and X:
+        n_layers = len(X[0])
+    elif n_layers is None and model.has_param("weights"):
+        n_layers = len(model.get_param("weights"))
+    if n_layers is not None:
+        weights = _starting_weights(n_layers, model.attrs["initial"])
+        factor = model.attrs["learn_rate_factor"]
+        model.set_param("weights", model.ops.asarray1f(weights) / factor)
+    model.set_param("gamma", model.ops.alloc1f(1) + 1)
 
 
 def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[Vectors, Callable]:
@@ -87,7 +99,8 @@ def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[V
     if not X:
         return [], lambda dY: []
     xp = model.ops.xp
-    init(model, X)
+    if not model.has_param("weights"):
+        init(model, X)
     _check_layers(model, X)
     weights, gamma = mix_weights(model), model.get_param("gamma")
     normed = [_layer_norm(xp, layers) for layers in X] if model.attrs["layer_norm"] else None

@@ -135,7 +135,7 @@ class Elmo(Training, TrainablePipe):
         settings, shim = self.settings, self._shim
         said: dict[str, Any] = {"weights": settings.weights, "frozen": settings.frozen}
         if shim.is_loaded:
-            bilm = shim.bilm
+            bilm = shim.load()
             name = bilm.provenance.get("name", settings.weights)
             said = {"weights": name, "lang": bilm.provenance.get("lang"), "width": self.width}
             said |= {"frozen": settings.frozen, "precision": precision_of(bilm)}
@@ -156,8 +156,7 @@ class Elmo(Training, TrainablePipe):
             `(L + 1, n_tokens, 2P)` each
         RAISES (ValueError): The pipe has no weights.
         """
-        if self._batch is not None:
-            self._finish_reported()
+        self._shim.finish_pending()
         self._check_language()
         if self._stores_layers:
             _ = self._shim.identity  # Compute the checksum now, while the weights are in memory.
@@ -229,7 +228,6 @@ class Elmo(Training, TrainablePipe):
         exclude (Iterable[str]): "model" to omit the weights, "cfg" to omit the settings.
         RETURNS (bytes): Weights and changed settings.
         """
-        self._finish_reported()
         writers = {
             "model": self._shim.to_bytes,
             "cfg": lambda: srsly.json_dumps(changed_config(self._made_with, self.settings)),
@@ -268,7 +266,6 @@ class Elmo(Training, TrainablePipe):
         path (Union[str, Path]): The pipe's folder.
         exclude (Iterable[str]): "model" to omit the weights.
         """
-        self._finish_reported()
         # This may raise an error, so do it before anything is written.
         changes = changed_config(self._made_with, self.settings)
         # Write a new file instead of changing the old one: the weights in use may be mapped from

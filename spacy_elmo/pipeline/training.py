@@ -9,7 +9,9 @@ listeners in one component, the gradient differs by 42 % from finite differences
 listening component is frozen, the upstream pipe does not train at all.
 
 `Language.update` calls `finish_update` of this pipe before the listeners have run. So the backward
-pass runs when all listeners have reported, or at the latest before the layers are computed again.
+pass runs when all listeners have reported. If one does not report, because its component is
+excluded or finds no annotation, the update stays pending until the next update, or until the
+weights are needed (`BiLMShim.finish_pending`).
 
 Invariant: a batch has at most one backward pass. A gradient that arrives later is an error.
 """
@@ -68,6 +70,7 @@ class Training(Listening):
         self._store(docs, layers)
         if not self.settings.frozen:
             self._batch = TrainingBatch(docs, layers, backprop)
+            self._shim.pending = self._finish_reported
             self._losses = losses
             if sgd not in (None, False):
                 self.finish_update(sgd)
@@ -147,7 +150,7 @@ class Training(Listening):
 
     def _finish_batch(self) -> None:
         """Run the backward pass and the optimizer if the batch has gradients. Forget the batch."""
-        batch, self._batch = self._batch, None
+        batch, self._batch, self._shim.pending = self._batch, None, None
         if batch is not None and batch.has_gradient:
             batch.run_backward()
             if batch.optimizer is not None:

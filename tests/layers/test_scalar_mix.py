@@ -120,6 +120,23 @@ def test_number_of_layers_follows_the_input():
         loaded.predict([np.zeros((2, 1, 3), dtype="f")])
 
 
+@pytest.mark.parametrize("settings", [{"initial": [0.7, 0.2, 0.1]}, {"n_layers": 3}, {}])
+def test_initialize_begins_again(settings):
+    mix, wanted = ScalarMix(**settings), settings.get("initial", [1 / 3] * 3)
+    X = [np.zeros((3, 2, 5), "f")]
+    for given in (X, X, None):
+        mix.initialize(X=given)
+        np.testing.assert_allclose(mix_weights(mix), wanted, rtol=1e-5)
+        assert mix.get_param("gamma") == 1
+        mix.set_param("weights", np.array([1, 2, 3], "f"))
+        mix.set_param("gamma", np.array([1.7], "f"))
+    mix.predict(X)
+    assert mix.get_param("gamma") == np.float32(1.7)
+    if not settings:
+        mix.initialize(X=[np.zeros((2, 2, 5), "f")])
+        np.testing.assert_allclose(mix_weights(mix), [0.5, 0.5])
+
+
 def test_mixes_of_a_model():
     first, second = ScalarMix(2), ScalarMix(3)
     assert mixes_of(chain(first, Linear(2, 2), chain(second, Linear(2, 2)))) == [first, second]

@@ -1,15 +1,22 @@
 """The gradient that reaches the language model through listeners, against
 finite differences of each component's own loss."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
+import spacy
 import torch
+from spacy.language import Language
 from thinc.api import SGD, fix_random_seed
 
 from spacy_elmo.pipeline.elmo import Elmo
 
 from helpers.components import concat_both, concat_input, listen_to_both, listener, tagger, textcat
 from helpers.gradients import softmax
+from helpers.models import tiny_bilm, weights_of
+from helpers.tasks import crf
 from helpers.trained import trained
 
 
@@ -151,15 +158,167 @@ def bias_of(nlp):
     return nlp.get_pipe("elmo").bilm.stacks[0][0].bias.detach().clone()
 
 
-@pytest.mark.parametrize("how", ["predict", "to_bytes", "to_disk"])
-def test_a_step_that_waits_for_a_frozen_component_is_taken_before(make_nlp, how, tmp_path):
-    """One of two listeners never reports: the step is due before the weights are used."""
-    nlp, batch = build(make_nlp, SETUPS["two components"])
-    nlp.update(batch, sgd=SGD(0.1), exclude=["tagger2"])
-    before = bias_of(nlp)
-    given = {"predict": [[nlp.make_doc("They sat")]], "to_disk": [tmp_path / "elmo"]}
-    getattr(nlp.get_pipe("elmo"), how)(*given.get(how, []))
-    assert not torch.equal(bias_of(nlp), before)
+class Waiting:
+    """A pipeline with two listeners, whose updates are pending if one of them reports nothing.
+
+    nlp (Language): The pipeline. It is initialized.
+    batch (List[Example]): Examples without annotation for the second listener.
+    """
+
+    def __init__(self, nlp, batch):
+        self.nlp, self.batch = nlp, batch
+        self.shim = nlp.get_pipe("elmo").model.shims[0]
+        self.start = self.shim.bilm.freeze()
+        averages = weights_of(self.start).items()
+        self.averages = {(self.shim.id, name): 1.5 * values for name, values in averages}
+
+    def step(self, key, weights, gradient, lr_scale=1.0):
+        """An optimizer that changes only the language model."""
+        is_ours = key[0] == self.shim.id
+        return weights - 10 * lr_scale * gradient if is_ours else weights, 0 * gradient
+
+    def update(self, **settings):
+        """Update the language model of the start."""
+        elmo = self.nlp.get_pipe("elmo")
+        elmo.frozen, elmo.learn_rate_factor = False, 1.0
+        elmo.set_bilm(self.start)
+        self.nlp.update(self.batch, sgd=self.step, drop=0.0, **settings)
+        np.testing.assert_array_equal(self.bias(), self.start.arrays()[BIAS])
+
+    def bias(self, nlp=None):
+        """Read without the pipe, which would finish the update."""
+        return weights_of((nlp or self.nlp).get_pipe("elmo").model.shims[0]._model)[BIAS]
+
+
+BIAS = "stacks.0.0.bias"
+
+
+@pytest.fixture(scope="module")
+def waiting(tiny_weights):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "frozen": False})
+    batch, _ = trained(nlp, tagger=tagger(listener()), elmo_crf=crf(listener()))
+    # spaCy's output layers start at zero, where nothing flows back.
+    output = next(node for node in nlp.get_pipe("tagger").model.walk() if node.name == "softmax")
+    output.set_param("W", np.random.default_rng(0).normal(size=(2, 12)).astype("f"))
+    for example in batch:
+        example.reference.set_ents([], default="missing")
+    return Waiting(nlp, batch)
+
+
+@pytest.fixture(scope="module")
+def taken(waiting):
+    """The bias after the step."""
+    waiting.update()
+    waiting.nlp.get_pipe("elmo").predict([waiting.nlp.make_doc("They sat")])
+    assert np.abs(waiting.bias() - waiting.start.arrays()[BIAS]).max() > 1e-3
+    return waiting.bias()
+
+
+def with_averages(one, folder):
+    with one.nlp.use_params(one.averages):
+        assert not np.array_equal(one.bias(), one.start.arrays()[BIAS])
+        one.nlp("They sat")
+
+
+def with_averages_of_the_model(one, folder):
+    with one.nlp.get_pipe("elmo").model.use_params(one.averages):
+        one.nlp("They sat")
+
+
+def with_bytes(one, folder):
+    return spacy.blank("en", config=one.nlp.config).from_bytes(one.nlp.to_bytes())
+
+
+def with_files(one, folder):
+    one.nlp.to_disk(folder)
+    return spacy.load(folder)
+
+
+def with_a_copied_model(one, folder):
+    other = spacy.blank("en")
+    other.add_pipe("elmo")
+    other.get_pipe("elmo").model = one.nlp.get_pipe("elmo").model.copy()
+    return other
+
+
+def with_setting(name, value):
+    return lambda one, folder: setattr(one.nlp.get_pipe("elmo"), name, value)
+
+
+# Everything that needs the weights. A pipeline that is returned has the step, too.
+NEEDS = {
+    "evaluate": lambda one, folder: one.nlp.evaluate(one.batch),
+    "use_params": with_averages,
+    "use_params of the model": with_averages_of_the_model,
+    "to_bytes": with_bytes,
+    "to_disk": with_files,
+    "deepcopy": lambda one, folder: copy.deepcopy(one.nlp),
+    "pickle": lambda one, folder: pickle.loads(pickle.dumps(one.nlp)),
+    "copy of the model": with_a_copied_model,
+    "bytes of the model": lambda one, folder: one.nlp.get_pipe("elmo").model.to_bytes(),
+    "bilm": lambda one, folder: one.nlp.get_pipe("elmo").bilm,
+    "frozen": with_setting("frozen", True),
+    "learn_rate_factor": with_setting("learn_rate_factor", 0.1),
+    "move_to": lambda one, folder: one.nlp.get_pipe("elmo").move_to("cpu"),
+}
+
+
+@pytest.mark.parametrize("need", NEEDS)
+def test_a_pending_step_is_taken_before_the_weights_are_needed(waiting, taken, need, tmp_path):
+    """With the gradient of the weights that computed the layers, not of the averages."""
+    waiting.update()
+    returned = NEEDS[need](waiting, tmp_path / "pipeline")
+    np.testing.assert_array_equal(waiting.bias(), taken)
+    if isinstance(returned, Language):
+        np.testing.assert_array_equal(waiting.bias(returned), taken)
+
+
+def test_a_step_is_pending_if_a_component_is_excluded(waiting, taken):
+    waiting.update(exclude=["elmo_crf"])
+    with_averages(waiting, None)
+    np.testing.assert_array_equal(waiting.bias(), taken)
+
+
+def test_a_pending_step_does_not_change_weights_that_replace_its_own(waiting):
+    waiting.update()
+    other = tiny_bilm(seed=5, projection_dim=6, max_characters_per_token=20)
+    waiting.nlp.get_pipe("elmo").set_bilm(other)
+    waiting.nlp("They sat")
+    np.testing.assert_array_equal(waiting.bias(), other.arrays()[BIAS])
+
+
+def test_a_look_at_the_pipe_finishes_nothing(waiting):
+    """A debugger may show it while the other listener still has to report."""
+    waiting.update()
+    assert "frozen=False" in repr(waiting.nlp.get_pipe("elmo"))
+    np.testing.assert_array_equal(waiting.bias(), waiting.start.arrays()[BIAS])
+
+
+def test_a_component_that_fails_in_an_update(waiting, taken, monkeypatch):
+    """The update of the components before it is kept."""
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="broken"):
+        patch.setattr(waiting.nlp.get_pipe("elmo_crf"), "_gold", raise_broken)
+        waiting.update()
+    waiting.nlp("They sat")
+    np.testing.assert_array_equal(waiting.bias(), taken)
+
+
+def raise_broken(*args, **kwargs):
+    raise RuntimeError("broken")
+
+
+def test_a_gradient_that_is_not_finite_is_forgotten(waiting, taken):
+    """Whoever catches the error can go on with the next batch."""
+    waiting.update()
+    bias = waiting.shim._model.stacks[0][0].bias
+    bias.grad = torch.full_like(bias, torch.nan)
+    with pytest.raises(ValueError, match="not finite"):
+        waiting.nlp("They sat")
+    np.testing.assert_array_equal(waiting.bias(), waiting.start.arrays()[BIAS])
+    waiting.nlp.update(waiting.batch, sgd=waiting.step, drop=0.0)
+    waiting.nlp("They sat")
+    np.testing.assert_array_equal(waiting.bias(), taken)
 
 
 def test_gradient_of_an_earlier_part_is_applied(make_nlp):

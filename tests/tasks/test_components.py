@@ -12,6 +12,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Model
 
+from spacy_elmo.layers.scalar_mix import mixes_of
 from spacy_elmo.tasks.coref.clusters import gold_clusters, write_clusters
 from spacy_elmo.tasks.coref.scorer import score_coref
 from spacy_elmo.tasks.crf.gold import gold_spans
@@ -363,6 +364,48 @@ def test_labels(make, task, known, own):
     pipe.initialize(lambda: task.examples(nlp), labels=known)
     assert pipe.label_data == [*known[::-1], *own]
     check_refused(lambda: pipe.add_label("LOC"), "LOC")
+
+
+@pytest.mark.parametrize("task", [*TASKS, BCN, MULTILABEL], ids=lambda task: task.factory)
+def test_a_second_initialization_begins_again(make, task):
+    """Nothing remains of what was learned, also in the mix of the layers."""
+    nlp = make(task, concat_input(16), elmo=True)
+    values = []
+    for _ in range(2):
+        spacy.util.fix_random_seed(0)
+        data = task.examples(nlp)
+        optimizer = nlp.initialize(lambda: data)
+        optimizer.learn_rate = 0.1
+        pipe = nlp.get_pipe(task.factory)
+        values.append([one.numpy().copy() for _, one, _ in parameters(pipe.model)])
+        for _ in range(2):
+            nlp.update(data, sgd=optimizer)
+        (mix,) = mixes_of(pipe.model)
+        assert mix.get_param("weights").any() and mix.get_param("gamma") != 1
+    for first, second in zip(*values, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("task", "texts", "labels"),
+    [
+        (CRF, [("Acme left Rome .", [(0, 1, "ORG"), (2, 3, "LOC")])], {"LOC", "ORG", "PER"}),
+        (SRL, [("Tom ran home .", {1: "B-ARG7 B-V O O"})], {"ARG7", "V"}),
+    ],
+    ids=lambda value: getattr(value, "factory", None),
+)
+def test_a_second_initialization_with_other_labels(make, task, texts, labels, tmp_path):
+    nlp = make(task)
+    task.train(nlp, 1)
+    nlp.to_disk(tmp_path)
+    for one in (nlp, spacy.load(tmp_path)):
+        pipe = one.get_pipe(task.factory)
+        before = set(pipe.labels)
+        data = task.examples(one, texts)
+        optimizer = one.initialize(lambda data=data: data)
+        assert set(pipe.labels) == before | labels
+        losses = [one.update(data, sgd=optimizer, drop=0.0)[task.factory] for _ in range(4)]
+        assert losses[-1] < losses[0]
 
 
 def encoder(kind, **changed):

@@ -32,6 +32,36 @@ def check_rate(name: str, dropout: float) -> None:
         raise ValueError(f"{name}: dropout must be at least 0 and below 1, got {dropout}")
 
 
+def resize_output(model: Model, nO: int) -> None:
+    """Set the number of outputs of a component's model, before the model is initialized.
+
+    Thinc refuses to change the number of outputs of a layer that has parameters. So the layers lose
+    their parameters first: the component may have been initialized with other labels.
+
+    model (Model): The model. Its reference "output" is the layer that computes the scores.
+    nO (int): Number of outputs.
+    """
+    output = model.get_ref("output")
+    for node in model.walk():
+        if output in node.walk() and node.has_dim("nO") is not False:
+            for name in node.param_names:
+                node.set_param(name, None)
+            node.set_dim("nO", nO, force=True)
+
+
+def clear_gradients(model: Model) -> None:
+    """Set all gradients of a model to zeros of the parameters' shapes.
+
+    Thinc keeps the gradients of an earlier training, and adds the next ones to them.
+
+    model (Model): The model, after it was initialized.
+    """
+    for node in model.walk():
+        for name in node.param_names:
+            if node.has_grad(name):
+                node.set_grad(name, model.ops.xp.zeros_like(node.get_param(name)))
+
+
 class DocHead:
     """Callable that runs the head of a model: the layers after the token vectors.
 

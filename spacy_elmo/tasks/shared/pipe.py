@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
 from ...layers.finite import check_loss
+from . import clear_gradients, resize_output
 from .task_files import READERS
 from .torch_module import check_initialized
 
@@ -168,9 +169,12 @@ class SpanPipe(TaskPipe):
             raise ValueError(
                 f"cannot add the label {label!r} to '{self.name}', because it is initialized"
             )
+        self._append_label(label)
+        return 1
+
+    def _append_label(self, label: str) -> None:
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
-        return 1
 
     def initialize(
         self,
@@ -181,6 +185,9 @@ class SpanPipe(TaskPipe):
     ) -> None:
         """Add the labels, and initialize the model. The first examples determine its sizes.
 
+        If the pipe is initialized already, it forgets what it has learned. It keeps its labels, and
+        gets the new ones in addition, like spaCy's components.
+
         get_examples (Callable[[], Iterable[Example]]): The examples.
         nlp (Optional[Language]): The pipeline.
         labels (Optional[List[str]]): The labels, from `spacy init labels`. Default: all labels of
@@ -189,9 +196,11 @@ class SpanPipe(TaskPipe):
         """
         docs, found = self._samples(get_examples, bool(labels or self.labels))
         for label in [*(labels or sorted(found)), *self.own_labels]:
-            self.add_label(label)
-        self.model.set_dim("nO", len(self._tags))
+            if label not in self.labels:
+                self._append_label(label)
+        resize_output(self.model, len(self._tags))
         self.model.initialize(X=docs)
+        clear_gradients(self.model)
         self._forget()
 
     def _forget(self) -> None:
