@@ -1,7 +1,7 @@
 """Reader of files with one word per line, as in CoNLL's shared tasks.
 
-No standard says how a comment looks in such a file, and "#" is also a word. A list of the comments of
-known corpora lost against GermEval 2014 (`#<TAB>http://...`): each unknown comment became a
+No standard says how a comment looks in such a file, and "#" is also a word. A list of the comments
+of known corpora lost against GermEval 2014 (`#<TAB>http://...`): each unknown comment became a
 sentence. So the columns decide: a line that begins with "#" directly after an empty line, and has
 another number of columns than the next line, is a comment. Markup such as `<s>` is treated in the
 same way, also directly before an empty line. If a line can be a comment or a word, reading ends
