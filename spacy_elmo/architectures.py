@@ -11,6 +11,7 @@ from thinc.types import Floats2d, Floats3d
 from .embedding.features import FeatureCache
 from .embedding.segmenters import Segmenter, Sentences
 from .embedding.settings import ElmoSettings
+from .files import PathSetting
 from .frozen.config import BiLMConfig
 from .layers.bilm import BiLMLayer, get_shim, join_tok2vec
 from .layers.concat import ConcatTok2Vec, MixedConcat, Tok2Vec
@@ -71,7 +72,7 @@ def build_listener(
 def build_tok2vec_elmo(
     bilm: Model[list[Doc], Layers],
     mix: Optional[Mix] = None,
-    weights: Union[str, Callable[[], Any], None] = None,
+    weights: Union[PathSetting, Callable[[], Any], None] = None,
     segmenter: Optional[Segmenter] = None,
     initial_state: str = "warm",
     frozen: bool = True,

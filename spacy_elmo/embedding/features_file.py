@@ -16,7 +16,7 @@ from typing import Any, Optional, Union
 import numpy as np
 from thinc.types import Floats3d
 
-from ..files import user_path
+from ..files import PathSetting, user_path
 from ..registry import registry
 from .features import MB, check_cache_settings, logger, warn_full
 
@@ -30,7 +30,7 @@ class DiskFeatures:
 
     Each entry has a checksum. Damaged layers are computed again.
 
-    path (Union[str, Path]): The file. The first use creates the file and its folder.
+    path (Union[str, int, Path]): The file. The first use creates the file and its folder.
     size (float): Maximum size in MB. When the file is full, no more entries are added: the layers
         of other sequences are computed in every epoch.
     dtype (str): "float32", or "float16" for half the space.
@@ -38,7 +38,7 @@ class DiskFeatures:
         file is not such a cache.
     """
 
-    def __init__(self, path: Union[str, Path], size: float = 10240.0, dtype: str = "float32"):
+    def __init__(self, path: PathSetting, size: float = 10240.0, dtype: str = "float32"):
         self.path = user_path(path)
         self._given_path = str(path)
         self.size, self.dtype = size, check_cache_settings(size, dtype)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from ..files import PathSetting
 from ..files.schema import Natural, Positive, record
 from ..frozen.config import check_precision
 from ..frozen.model import FrozenBiLM
@@ -14,14 +15,14 @@ from .features import FeatureCache
 from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
 from .vectors import Mix, check_mix
 
-Weights = Union[None, str, Path, Callable[[], FrozenBiLM]]
+Weights = Union[None, PathSetting, Callable[[], FrozenBiLM]]
 
 
 @dataclass(frozen=True)
 class ElmoSettings:
     """Settings of a language model, except its sizes.
 
-    weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
+    weights (Union[str, int, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
         the weights. They are read when they are first needed. A saved pipeline contains its
         weights.
     mix (Union[str, int, List[float]]): The layers for `doc.tensor`: "top" (the last layer),
@@ -42,9 +43,9 @@ class ElmoSettings:
     cache (int): Number of token strings whose context-free vectors are cached; 0 for no cache.
     precision (str): Precision of the language model's matrix products, except in fine-tuning:
         "float32", "bfloat16", "int8", or "auto" (the fastest good precision on this machine).
-    align (Union[str, Path, None]): File with a matrix W (`.npy`, or rows of numbers). Each vector v
-        becomes `W v`, to align it with the vectors of another model. W is read with the weights. A
-        saved pipeline contains W.
+    align (Union[str, int, Path, None]): File with a matrix W (`.npy`, or rows of numbers). Each
+        vector v becomes `W v`, to align it with the vectors of another model. W is read with the
+        weights. A saved pipeline contains W.
     features (Optional[FeatureCache]): Cache of layers in training, so that a frozen language
         model computes them only once. None: no cache.
     RAISES (ValueError): A setting is invalid.
@@ -61,7 +62,7 @@ class ElmoSettings:
     max_batch_tokens: Positive = 4096
     cache: Natural = 20_000
     precision: str = "float32"
-    align: Union[str, Path, None] = None
+    align: Optional[PathSetting] = None
     features: Optional[FeatureCache] = None
 
     def __post_init__(self) -> None:
@@ -73,6 +74,9 @@ class ElmoSettings:
             expected = " or ".join(one["msg"] for one in found if one["loc"][0] == name)
             raise ValueError(f"{name}: {expected}, got {getattr(self, name)!r}") from None
         check_precision(self.precision)
+        for name in ("weights", "align"):
+            if isinstance(getattr(self, name), int):
+                object.__setattr__(self, name, str(getattr(self, name)))
         object.__setattr__(self, "mix", check_mix(self.mix))
         # NumPy's numbers cannot be saved as JSON.
         object.__setattr__(self, "learn_rate_factor", float(self.learn_rate_factor))

@@ -7,11 +7,12 @@ from typing import Optional, Union
 
 from ..files.remote import is_url, reading
 from ..text.reading import READABLE, Inputs, find_files
+from .conll import read_conll
 from .doc_reader import DocReader
 from .entries import TextEntry
 from .parquet import read_parquet
 from .places import InputPiece, partial_folder
-from .text_input import read_conll, read_conllu, read_records, read_text, read_tsv
+from .text_input import read_conllu, read_records, read_text, read_tsv
 
 CONLLU, DOCBIN = (".conllu", ".conllu.gz"), ".spacy"
 PARQUET = ".parquet"

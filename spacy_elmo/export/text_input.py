@@ -1,6 +1,5 @@
-"""Readers of text, JSON lines, TSV, CoNLL and CoNLL-U. They read one chunk of lines at a time."""
+"""Readers of text, JSON lines, TSV and CoNLL-U. They read one chunk of lines at a time."""
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -14,11 +13,7 @@ from .entries import TextEntry, sentence
 from .places import InputPiece
 
 CHUNK_SIZE = 1 << 17  # Bytes that are read at a time.
-DOCUMENT = "-DOCSTART-"  # First word of the lines between documents in CoNLL-2003.
 CELLS = 10  # Number of columns in CoNLL-U.
-SPACES = re.compile(" +")
-# Comments of CoNLL-2012, CoNLL-U and MultiCoNER. Other lines that begin with "#" are words.
-COMMENT = re.compile(r"#(begin|end) document|# (newdoc|newpar|id|\S+ =)(\s|$)")
 
 
 def chunks_of(file: InputPiece, *, by_paragraph: bool) -> Iterator[Chunk]:
@@ -119,7 +114,7 @@ def read_tsv(
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): The column is missing, or the file cannot be read.
     """
-    place = _place(column)
+    place = place_of(column)
     for chunk in chunks_of(file, by_paragraph=False):
         with reader.nlp.memory_zone():
             entries = []
@@ -128,36 +123,9 @@ def read_tsv(
                 if place is None:
                     place = _find(file, number, cells, column)
                     continue
-                text = _cell(file, number, cells, place).strip()
+                text = cell_of(file, number, cells, place).strip()
                 entries.append(reader.read(text) if tokenize else sentence(text.split()))
         yield from entries
-
-
-def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
-    """Read a file with one word per line, as in CoNLL's shared tasks.
-
-    Tabs separate columns; without a tab, spaces do. Empty lines separate sentences.
-
-    file (InputPiece): The file, or a part of it.
-    column (Optional[str]): Number of the word column, from 1. Default: the first column.
-    YIELDS (TextEntry): A sentence.
-    RAISES (ValueError): The column is missing in a line, or the file cannot be read.
-    """
-    place = _place(column or "1")
-    if place is None:
-        raise ValueError(
-            f"{file}: columns of .conll files have numbers, from 1, not '{column}'. Set `column` "
-            f"to a number."
-        )
-
-    def words_of(number: int, line: str) -> list[str]:
-        if line.startswith(DOCUMENT) or COMMENT.match(line):
-            return []
-        # Other white space is part of a word, such as U+00A0 in the French number "10 000".
-        cells = line.split("\t") if "\t" in line else SPACES.split(line.strip(" "))
-        return [_cell(file, number, cells, place).strip(" ")]
-
-    return _sentences(file, words_of)
 
 
 def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
@@ -210,12 +178,13 @@ def column_number(file: InputPiece, line: bytes, column: str) -> str:
     RETURNS (str): Number of the column.
     RAISES (ValueError): The column is missing.
     """
-    if _place(column) is not None:
+    if place_of(column) is not None:
         return column
     return str(_find(file, 1, decode(file, 1, line).split("\t"), column) + 1)
 
 
-def _place(column: str) -> Optional[int]:
+def place_of(column: str) -> Optional[int]:
+    """Return the index of a column that is given as a number from 1; None for a name."""
     return int(column) - 1 if column.isdecimal() and int(column) else None
 
 
@@ -225,7 +194,11 @@ def _find(file: InputPiece, number: int, names: list[str], column: str) -> int:
     return names.index(column)
 
 
-def _cell(file: InputPiece, number: int, cells: list[str], place: int) -> str:
+def cell_of(file: InputPiece, number: int, cells: list[str], place: int) -> str:
+    """Return the content of a column.
+
+    RAISES (ValueError): The line has no such column.
+    """
     if place >= len(cells):
         refuse(file, number, f"no column {place + 1}: the line has {len(cells)} columns")
     return cells[place]

@@ -14,6 +14,6 @@ from .atomic import (
 from .errors import by_its_name, full_disk
 from .input_files import checksum
 from .opened import OpenedFile
-from .paths import check_regular, followed, is_stream, user_path
+from .paths import PathSetting, check_regular, followed, is_stream, user_path
 from .terminal import progress_bar
 from .unfinished import check_ours, delete_ours, is_ours, make_ours, sweep, temporary_folder

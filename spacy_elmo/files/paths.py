@@ -8,17 +8,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Union
 
+from .schema import Integer
+
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
+# Path in a config. spaCy parses the override `--paths.elmo 142` as a number.
+PathSetting = Union[str, Path, Integer]
 _MAX_LINKS = 40  # Maximum number of symbolic links in a path, as in Linux.
 
 
-def user_path(path: Union[str, Path]) -> Path:
+def user_path(path: PathSetting) -> Path:
     """Expand `~`. A shell does not do this inside quotes, and configs and Python never do it.
 
-    path (Union[str, Path]): Path from a user.
+    path (Union[str, int, Path]): Path from a user.
     RETURNS (Path): The expanded path.
     """
-    return Path(os.path.expanduser(path))
+    return Path(os.path.expanduser(str(path)))
 
 
 def cache_folder() -> Path:

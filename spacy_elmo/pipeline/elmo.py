@@ -22,7 +22,7 @@ from ..embedding.embed import by_tokens
 from ..embedding.features import FeatureCache
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import Mix, mix_layers, set_hooks
-from ..files import atomic_write
+from ..files import PathSetting, atomic_write
 from ..frozen.model import FrozenBiLM
 from ..layers.bilm import AnyBiLM, BiLMModel, Layers, follow_weights
 from ..layers.fitting import precision_of
@@ -47,7 +47,7 @@ def make_elmo(
     nlp: Language,
     name: str,
     model: BiLMModel,
-    weights: Union[str, Path, Callable[[], Any], None],
+    weights: Union[PathSetting, Callable[[], Any], None],
     mix: Mix,
     initial_state: str,
     segmenter: Callable[[Doc], list],
@@ -58,7 +58,7 @@ def make_elmo(
     max_batch_tokens: int,
     cache: int,
     precision: str,
-    align: Optional[str],
+    align: Optional[PathSetting],
     features: Optional[FeatureCache],
 ) -> "Elmo":
     """Make an `elmo` pipe. The settings are described in `ElmoSettings`."""
@@ -203,20 +203,20 @@ class Elmo(Training, TrainablePipe):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Optional[Language] = None,
-        weights: Union[str, Path, Callable[[], Any], None] = None,
+        weights: Union[PathSetting, Callable[[], Any], None] = None,
     ) -> None:
         """Read the weights, if they are not read yet.
 
         get_examples (Callable[[], Iterable[Example]]): Examples. They are checked, but not used.
         nlp (Optional[Language]): Not used.
-        weights (Union[str, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of weights
-            that replace any weights read before. Default: the weights read before, or else the
-            weights in the settings.
+        weights (Union[str, int, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
+            weights that replace any weights read before. Default: the weights read before, or else
+            the weights in the settings.
         RAISES (ValueError): There are no weights, or they cannot be read.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         if weights is not None:
-            self._shim.read(weights)
+            self._shim.read(str(weights) if isinstance(weights, int) else weights)
         self.model.initialize()
         self._check_language()
 

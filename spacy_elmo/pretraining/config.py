@@ -5,15 +5,22 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from thinc.api import Config, ConfigValidationError
 
 from ..files import check_regular, user_path
 from ..frozen.config import BiLMConfig
 
-Inputs = Union[str, list[str]]
+
+def _name(given: Any) -> Any:
+    """Return a name as a string. spaCy parses overrides such as `--paths.train 1848` as numbers."""
+    return str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+Inputs = Union[Name, list[Name]]
 SECTIONS = (
     "paths", "system", "nlp", "model", "pretraining", "corpus", "vocabulary", "training"
 )  # fmt: skip
@@ -31,7 +38,7 @@ class InitSettings(_Section):
     `softmax_warmup` steps train only the softmax.
     """
 
-    init: Optional[str] = None
+    init: Optional[Name] = None
     vocabulary: Literal["keep", "new"] = "keep"
     softmax_warmup: int = Field(default=500, ge=0)
 

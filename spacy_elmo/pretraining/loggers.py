@@ -9,6 +9,7 @@ import catalogue
 from spacy import registry
 from spacy.language import Language
 
+from ..files import PathSetting, user_path
 from ..text.reading import blank_pipeline
 
 if TYPE_CHECKING:
@@ -116,12 +117,13 @@ def step_info(
 
 
 @registry.loggers("spacy-elmo.TensorBoard.v1")
-def make_tensorboard_logger(log_dir: str) -> SetUp:
+def make_tensorboard_logger(log_dir: PathSetting) -> SetUp:
     """Make a logger that writes scalars for TensorBoard.
 
     Use it in `spacy elmo pretrain` or in `spacy train`.
 
-    log_dir (str): Folder for the event files. Show it with `tensorboard --logdir`.
+    log_dir (Union[str, int, Path]): Folder for the event files. Show it with
+        `tensorboard --logdir`.
     RETURNS (Callable): A logger with spaCy's interface.
     RAISES (ImportError): TensorBoard is not installed.
     """
@@ -136,7 +138,7 @@ def make_tensorboard_logger(log_dir: str) -> SetUp:
     def set_up(
         nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
     ) -> tuple[LogStep, Finalize]:
-        writer = SummaryWriter(log_dir)
+        writer = SummaryWriter(str(user_path(log_dir)))
 
         def log_step(info: Optional[Info]) -> None:
             if info is None:

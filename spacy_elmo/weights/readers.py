@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
-from ..files import user_path
+from ..files import PathSetting, user_path
 from ..files.errors import named_errors
 from ..registry import registry
 from . import read_weights
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 @registry.weights_readers("spacy-elmo.safetensors.v1")
-def make_safetensors_reader(path: str) -> Callable[[], "FrozenBiLM"]:
+def make_safetensors_reader(path: PathSetting) -> Callable[[], "FrozenBiLM"]:
     """Make a reader of a `.safetensors` file.
 
-    path (str): The file. Its name may have any suffix.
+    path (Union[str, int, Path]): The file. Its name may have any suffix.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_safetensors, path)
@@ -32,43 +32,47 @@ def make_safetensors_reader(path: str) -> Callable[[], "FrozenBiLM"]:
 
 @registry.weights_readers("spacy-elmo.allennlp.v1")
 def make_allennlp_reader(
-    path: str,
-    options: Optional[str] = None,
-    embeddings: Optional[str] = None,
-    vocabulary: Optional[str] = None,
+    path: PathSetting,
+    options: Optional[PathSetting] = None,
+    embeddings: Optional[PathSetting] = None,
+    vocabulary: Optional[PathSetting] = None,
 ) -> Callable[[], "FrozenBiLM"]:
     """Make a reader of an AllenNLP or bilm-tf model.
 
-    path (str): The HDF5 file. Without `options`, it can also be a folder, a zip archive or a
-        prefix of file names.
-    options (Optional[str]): The options file. Default: the options in the folder of the weights.
-    embeddings (Optional[str]): An HDF5 file with precomputed token vectors of some words. They
-        replace the vectors of the character CNN.
-    vocabulary (Optional[str]): The words of `embeddings`, or of a model without characters.
-        Default: the `vocab.txt` in the folder of the vectors.
+    path (Union[str, int, Path]): The HDF5 file. Without `options`, it can also be a folder,
+        a zip archive or a prefix of file names.
+    options (Union[str, int, Path, None]): The options file. Default: the options in the folder
+        of the weights.
+    embeddings (Union[str, int, Path, None]): An HDF5 file with precomputed token vectors of
+        some words. They replace the vectors of the character CNN.
+    vocabulary (Union[str, int, Path, None]): The words of `embeddings`, or of a model without
+        characters. Default: the `vocab.txt` in the folder of the vectors.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
     return partial(_read_allennlp, path, options, embeddings, vocabulary)
 
 
 @registry.weights_readers("spacy-elmo.manylangs.v1")
-def make_manylangs_reader(path: str) -> Callable[[], "FrozenBiLM"]:
+def make_manylangs_reader(path: PathSetting) -> Callable[[], "FrozenBiLM"]:
     """Make a reader of an ELMoForManyLangs model. It reads a path like `read_weights`.
 
-    path (str): Folder or zip archive of the model.
+    path (Union[str, int, Path]): Folder or zip archive of the model.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
     """
-    return partial(read_weights, path)
+    return partial(read_weights, str(path))
 
 
-def _read_safetensors(path: str) -> "FrozenBiLM":
+def _read_safetensors(path: PathSetting) -> "FrozenBiLM":
     from .safetensors_file import SafetensorsFile
 
     return SafetensorsFile(user_path(path)).read(weights_only=True).bilm
 
 
 def _read_allennlp(
-    path: str, options: Optional[str], embeddings: Optional[str], vocabulary: Optional[str]
+    path: PathSetting,
+    options: Optional[PathSetting],
+    embeddings: Optional[PathSetting],
+    vocabulary: Optional[PathSetting],
 ) -> "FrozenBiLM":
     from .allennlp import AllenNLP
     from .archives import opened_path

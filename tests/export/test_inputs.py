@@ -46,6 +46,12 @@ e\u00e9\u00a0e\tNN\tO
 COMMENTS = ["# newdoc id = a b", "# newpar", "# newdoc", "# global.columns = ID FORM"]
 COMMENTS += ["# text =", "# id 5239d808-f300\tdomain=train", "#end document"]
 COMMENTED = "\nword _ _ O\n\n".join([*COMMENTS, "# _ _ O\n#newdoc _ _ O\n"])
+# Lines that no list of known comments has; the number of columns shows that they are not words.
+GERMEVAL = "#\thttp://a.b/c\t[2010-03-05]\n1\tEr\tO\tO\n\n#\thttp://a.b/d\t[2010-03-06]\n"
+GERMEVAL += "1\t#\tO\tO\n2\tda\tO\tO\n"
+UNKNOWN = "# made in 1999\n\n# sent_id=1\nThe\tO\n#\tO\n\n## x y\n#one\tB-LOC\n\n#two O\n\n"
+UNKNOWN += "<text id='3'>\n<s>\n#three\tO\n<s>\tO\nfour\tO\n</s>\n\n# of one column\n"
+ONE_COLUMN = "# any text\nThe\n#end\n\n#\n<user>\n"
 # Columns are separated by spaces and tabs only.
 SPACED = [f"{space}10{space}000" for space in "\u00a0\u202f\u2028\u2009\x85\x0b\x1c"]
 COLUMNS = "".join(f"{word}  N O\n{word}\tN\tO\n" for word in SPACED)
@@ -64,6 +70,9 @@ INPUTS = [
     ("x.conll", CONLL, {}, {0: "The #", 1: "#hashtag", 2: "e\u00e9\u00a0e"}, [2, 1, 1]),
     ("x.conll", CONLL, {"column": "2"}, {0: "DT #", 2: "NN"}, [2, 1, 1]),
     ("x.conll", COMMENTED, {}, {6: "word", 7: "# #newdoc"}, [1] * 7 + [2]),
+    ("x.conll", GERMEVAL, {"column": "2"}, {0: "Er", 1: "# da"}, [1, 2]),
+    ("x.conll", UNKNOWN, {}, {0: "The #", 1: "#one", 2: "#three <s> four"}, [2, 1, 3]),
+    ("x.conll", ONE_COLUMN, {}, {0: "The #end", 1: "# <user>"}, [2, 2]),
     ("x.conll", COLUMNS, {}, {0: SPACED_TWICE}, [14]),
     ("x.conll", COLUMNS, {"column": "3"}, {0: " ".join("O" * 14)}, [14]),
     ("x.tsv", TSV, {"column": "text"}, ROWS, [2, 0, 2]),
@@ -176,6 +185,28 @@ def test_refused(folder, tiny_weights, name, content, message):
     with pytest.raises(ValueError, match=message):
         embed_corpus(str(tiny_weights), name, folder / "out.npz", max_tokens=4, column=column)
     assert not list(folder.glob("out.npz*"))
+
+
+# The text, and the line that may be a comment or a word.
+DOUBTFUL = [
+    ("a O\n\n# sent_id=1\nb O\n", 3),
+    ("# 1\nb O\n", 1),
+    ("## x\nb B-PER\n", 1),
+    ("#id Abc\nb NN\n", 1),
+    ("#\thttp://a.b\tO\n1\tEr\tO\n", 1),  # The second column contains the words.
+    ("a\tO\n# a note\nb\tO\n", 2),  # Not after an empty line.
+    ("a\tO\n<s>\nb\tO\n", 2),
+    ("<s>\na\n</s>\n", 1),
+    ("<doc id='1'>\na O\n", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), DOUBTFUL)
+def test_doubtful_comments_are_refused(folder, tiny_weights, text, line):
+    (folder / "x.conll").write_text(text)
+    column = "2" if "1\tEr" in text else None
+    with pytest.raises(ValueError, match=rf"x.conll, line {line}: .* may be a comment or a word"):
+        embed_corpus(str(tiny_weights), "x.conll", folder / "out.npz", column=column)
 
 
 LAYERS = "layers must be vector, all, top, average, a number from 0 to 2 or mix:PIPE"

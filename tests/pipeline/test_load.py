@@ -1,8 +1,17 @@
+import shutil
+
+import numpy as np
+import pytest
 import spacy
+from spacy.training import Example
+from spacy.util import registry
+from thinc.api import ConfigValidationError
 
 from spacy_elmo.pipeline.load import elmo_pipe, read_pipeline
 
 from helpers.models import check_refused
+
+ALLENNLP = "spacy-elmo.allennlp.v1"
 
 
 def layers(nlp):
@@ -43,3 +52,31 @@ def test_what_is_no_language_model(tmp_path, nlp):
     for name in (str(tmp_path / "missing"), "numpy"):
         pipe = elmo_pipe(read_pipeline(name))
         check_refused(lambda pipe=pipe: pipe.bilm, "no weights at")
+
+
+def test_names_that_are_numbers(tmp_path, monkeypatch, tiny_weights):
+    """spaCy parses `--paths.elmo 142` as a number."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_weights.parent, "142")
+    np.savetxt("7", 2 * np.eye(12))
+    nlp, aligned, late = spacy.blank("en"), spacy.blank("en"), spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": {"@weights_readers": ALLENNLP, "path": 142}})
+    disk = {"@feature_caches": "spacy-elmo.disk.v1", "path": 8}
+    pipe = aligned.add_pipe("elmo", config={"weights": 142, "align": 7, "features": disk})
+    settings = pipe.settings
+    assert (settings.weights, settings.align, settings.features.config()["path"]) == (
+        "142",
+        "7",
+        "8",
+    )
+    expected = layers(nlp)
+    np.testing.assert_allclose(layers(aligned), 2 * expected, rtol=1e-6)
+    late.add_pipe("elmo").initialize(
+        lambda: [Example.from_dict(late.make_doc("a"), {})], weights=142
+    )
+    assert (layers(late) == expected).all()
+    tok2vec = {"@architectures": "spacy-elmo.Tok2VecElmo.v1", "weights": 142}
+    tok2vec["bilm"] = {"@architectures": "spacy-elmo.BiLM.v1"}
+    registry.resolve({"model": tok2vec})
+    with pytest.raises(ConfigValidationError):
+        nlp.add_pipe("elmo", name="other", config={"weights": True})

@@ -21,6 +21,14 @@ def test_example_config_with_overrides():
     assert (config.seed, config.lang) == (4, "de")
 
 
+def test_names_that_are_numbers():
+    """spaCy parses `--paths.train 1848` as a number."""
+    overrides = {"paths.train": 1848, "corpus.dev": [1849, "b.txt"], "pretraining.init": 142}
+    config = read_config(EXAMPLE, overrides)
+    assert (config.corpus.train, config.corpus.dev) == ("1848", ["1849", "b.txt"])
+    assert config.pretraining.init == "142"
+
+
 def test_byte_order_mark(tmp_path):
     (tmp_path / "a.cfg").write_text(EXAMPLE.read_text("utf8"), "utf-8-sig")
     texts = {"paths.train": "a", "paths.dev": "b"}
@@ -42,7 +50,7 @@ training.decay=steps training.softmax=hierarchical training.precision=float16 tr
 training.directions=both training.accumulate_gradient=3 training.checkpoint_minutes=0
 training.learn_rate=0 training.max_steps=-1 training.unroll_steps=many pretraining.vocabulary=old
 pretraining.softmax_warmup=-1 vocabulary.max_size=3 vocabulary.size=3 corpus.format=lines
-corpus.test=x corpus.train=3 corpus.noise=-0.1 corpus.noise=1.0 model.lstm_size=3 model.n_layers=0
+corpus.test=x corpus.train=0.5 corpus.noise=-0.1 corpus.noise=1.0 model.lstm_size=3 model.n_layers=0
 model.projection_dim=17 system.seed=abc nlp.lang=3"""
 # What the errors say besides.
 SAID = {

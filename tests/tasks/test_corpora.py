@@ -269,3 +269,11 @@ def test_files_of_another_kind_are_named(tmp_path, name, content, named):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=rf"^\S*{name}.*{named}"):
         read("BIOCorpus", tmp_path / name)
+
+
+def test_a_file_whose_name_is_a_number(tmp_path, monkeypatch):
+    """spaCy parses `--paths.train 1848` as a number."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "1848", TAGS)
+    reader = {"@readers": "spacy-elmo.BIOCorpus.v1", "path": 1848}
+    assert len(list(registry.resolve({"corpus": reader})["corpus"](NLP))) == 1

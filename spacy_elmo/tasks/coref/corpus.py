@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from typing_extensions import NotRequired
 
+from ...files import PathSetting
 from ...files.schema import Integer, Schema
 from ...registry import registry
 from ..shared.task_files import Reader, Words, gold_reader
@@ -27,7 +27,7 @@ COREF_SCHEMA = Schema(
 
 
 @registry.readers("spacy-elmo.CorefCorpus.v1")
-def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX) -> Reader:
+def make_coref_corpus(path: PathSetting, span_cluster_prefix: str = PREFIX) -> Reader:
     """Make a corpus reader for `elmo_coref`. The Docs have the tokens and sentences of the file.
 
     The file is one of:
@@ -37,7 +37,7 @@ def make_coref_corpus(path: Union[str, Path], span_cluster_prefix: str = PREFIX)
       `[start, end]`. Tokens count from 0, and `end` is after the last token.
     * `.spacy`: Docs with `doc.spans["coref_clusters_1"]` and so on.
 
-    path (Union[str, Path]): The file.
+    path (Union[str, int, Path]): The file.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """

@@ -1,11 +1,11 @@
 """Corpus reader for `elmo_crf`: sentences with BIO tags."""
 
-from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from ...files import PathSetting
 from ...files.schema import Schema, String
 from ...registry import registry
 from ..shared.bio import parse_bio
@@ -20,7 +20,7 @@ BIO_SCHEMA = Schema(
 
 
 @registry.readers("spacy-elmo.BIOCorpus.v1")
-def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> Reader:
+def make_bio_corpus(path: PathSetting, spans_key: Optional[str] = None) -> Reader:
     """Make a corpus reader for `elmo_crf`. The Docs have the tokens of the file.
 
     The file is one of:
@@ -29,7 +29,7 @@ def make_bio_corpus(path: Union[str, Path], spans_key: Optional[str] = None) -> 
     * `.spacy`: Docs with entities or the span group. If a Doc does not have the group, its entities
       are used. `spacy convert --converter ner` makes such files from files with columns.
 
-    path (Union[str, Path]): The file.
+    path (Union[str, int, Path]): The file.
     spans_key (Optional[str]): The key of the span group; None for entities.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """

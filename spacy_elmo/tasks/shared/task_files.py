@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union
 
 from pydantic import Field, PlainValidator
@@ -11,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from ...files import check_regular, user_path
+from ...files import PathSetting, check_regular, user_path
 from ...files.errors import named_errors
 from ...files.input_files import numbered_lines, read_docbin
 from ...files.schema import Schema
@@ -41,10 +40,10 @@ Words = list[Annotated[str, Field(strict=True, min_length=1)]]
 Text = Annotated[Union[str, list[str]], PlainValidator(_check_text)]
 
 
-def parse_lines(path: Union[str, Path], make: Callable[[str], Made]) -> Iterator[Made]:
+def parse_lines(path: PathSetting, make: Callable[[str], Made]) -> Iterator[Made]:
     """Parse the lines of a file, except empty lines.
 
-    path (Union[str, Path]): The file, which may be gzipped.
+    path (Union[str, int, Path]): The file, which may be gzipped.
     make (Callable[[str], Made]): Parses a line.
     YIELDS (Made): The result of `make` for each line.
     RAISES (ValueError): A line is wrong, not UTF-8, or too long (the message has the line number),
@@ -70,7 +69,7 @@ def copy_tokens(doc: Doc) -> Doc:
 
 
 def gold_reader(
-    path: Union[str, Path],
+    path: PathSetting,
     schema: Schema,
     make: Callable[[Language, dict[str, Any]], Doc],
     check: Callable[[Doc], object],
@@ -78,7 +77,7 @@ def gold_reader(
 ) -> Reader:
     """Make a corpus reader for a `.spacy` or `.jsonl` file.
 
-    path (Union[str, Path]): A `.spacy` file, or a file with one JSON object per line.
+    path (Union[str, int, Path]): A `.spacy` file, or a file with one JSON object per line.
     schema (Schema): The schema of each JSON object.
     make (Callable[[Language, dict], Doc]): Makes a gold Doc from a JSON object.
     check (Callable[[Doc], object]): Raises a ValueError if the annotation of a gold Doc is wrong.

@@ -1,13 +1,13 @@
 """Corpus reader for `elmo_srl`: sentences with semantic roles."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ...files import PathSetting
 from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.bio import parse_bio
@@ -21,7 +21,7 @@ SRL_SCHEMA = Schema(
 
 
 @registry.readers("spacy-elmo.SRLCorpus.v1")
-def make_srl_corpus(path: Union[str, Path]) -> Reader:
+def make_srl_corpus(path: PathSetting) -> Reader:
     """Make a corpus reader for `elmo_srl`. The Docs have the tokens of the file.
 
     The file is one of:
@@ -30,7 +30,7 @@ def make_srl_corpus(path: Union[str, Path]) -> Reader:
       `"pred"`, the index of the predicate's token, and BIO `"tags"`.
     * `.spacy`: Docs with `doc.spans["srl"]`.
 
-    path (Union[str, Path]): The file.
+    path (Union[str, int, Path]): The file.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 

@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
-from ...files import check_regular, user_path
+from ...files import PathSetting, check_regular, user_path
 from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.spans import checked_spans, name_of
@@ -28,9 +28,7 @@ SQUAD = Schema(
 
 
 @registry.readers("spacy-elmo.TextPairCorpus.v1")
-def make_textpair_corpus(
-    path: Union[str, Path], groups: Sequence[str] = list(ENTAILMENT)
-) -> Reader:
+def make_textpair_corpus(path: PathSetting, groups: Sequence[str] = list(ENTAILMENT)) -> Reader:
     """Make a corpus reader for `elmo_textpair`.
 
     The file is one of:
@@ -39,7 +37,7 @@ def make_textpair_corpus(
       texts are `groups`. A text can be a list of words.
     * `.spacy`: Docs with both span groups and `doc.cats`.
 
-    path (Union[str, Path]): The file.
+    path (Union[str, int, Path]): The file.
     groups (Sequence[str]): The names of the two texts: their keys in JSON lines and `doc.spans`.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
@@ -71,7 +69,7 @@ def check_pair(doc: Doc, groups: Sequence[str]) -> None:
 
 
 @registry.readers("spacy-elmo.QACorpus.v1")
-def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION)) -> Reader:
+def make_qa_corpus(path: PathSetting, groups: Sequence[str] = list(QUESTION)) -> Reader:
     """Make a corpus reader for `elmo_qa`.
 
     The file is one of:
@@ -82,7 +80,7 @@ def make_qa_corpus(path: Union[str, Path], groups: Sequence[str] = list(QUESTION
     * `.json`: the format of SQuAD 1.1 or 2.0.
     * `.spacy`: Docs with both span groups and `doc.spans["answer"]`.
 
-    path (Union[str, Path]): The file.
+    path (Union[str, int, Path]): The file.
     groups (Sequence[str]): The names of question and context: their keys in JSON lines and
         `doc.spans`.
     RETURNS (Callable[[Language], Iterator[Example]]): The reader.
