@@ -20,7 +20,7 @@ import numpy as np
 from .config import BiLMConfig, parameter_shapes
 from .indexers import TokenIndexer
 from .kernel import Kernel
-from .kernel.numpy_kernel import sigmoid
+from .kernel.numpy_kernel import mark_overflow, sigmoid
 from .memory import Arrays
 from .threads import side_by_side
 
@@ -122,12 +122,15 @@ class FrozenEncoder:
         pooled = [self.kernel.convolve(t, index)[:, :size] for t, size in zip(tables, sizes)]
         vectors = np.concatenate(pooled, axis=1)
         vectors += self.bias
+        mark_overflow(vectors)
         if self.config.activation == "tanh":
             np.tanh(vectors, out=vectors)
         else:
             np.maximum(vectors, 0.0, out=vectors)
         for highway in self.highways:
-            gate, nonlinear = np.split(highway(vectors), 2, axis=1)
+            products = highway(vectors)
+            mark_overflow(products)
+            gate, nonlinear = np.split(products, 2, axis=1)
             vectors = vectors + sigmoid(gate) * (np.maximum(nonlinear, 0.0) - vectors)
         return vectors
 

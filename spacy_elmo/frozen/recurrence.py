@@ -24,7 +24,7 @@ import numpy as np
 from .config import FORGET_BIAS, BiLMConfig, parameter_shapes
 from .encoder import stored_type
 from .kernel import Kernel
-from .kernel.numpy_kernel import LSTMWeights, sigmoid
+from .kernel.numpy_kernel import LSTMWeights, mark_overflow, sigmoid
 from .memory import Arrays
 from .packing import mirrored, windows
 from .threads import side_by_side
@@ -139,7 +139,8 @@ class FrozenStacks:
         self, vectors: np.ndarray, rows: np.ndarray, batch_sizes: list[int], state: FrozenState
     ) -> tuple[np.ndarray, FrozenState]:
         """Run the LSTMs over packed sequences. Arguments and result: see `FrozenBiLM.run`."""
-        hidden, cell = state.hidden.copy(), state.cell.copy()
+        # The kernels write into these arrays: into copies, and not into a caller's integers.
+        hidden, cell = (np.array(each, dtype="float32") for each in (state.hidden, state.cell))
         shape = (self.config.n_layers, *rows.shape, vectors.shape[1])
         outputs = np.empty(shape, dtype="float32")
         mirror = mirrored(batch_sizes) if self.config.joined_directions else None
@@ -162,8 +163,9 @@ class FrozenStacks:
                     gates = lstm.project_inputs(inputs[read[0]])
                     output[items] = lstm.run(gates, read[1], batch_sizes[steps], *states)
                 if i and self.highways:
-                    gate = sigmoid(self.highways[i - 1][d](inputs))
-                    output[:] = inputs + gate * (output - inputs)
+                    gate = self.highways[i - 1][d](inputs)
+                    mark_overflow(gate)
+                    output[:] = inputs + sigmoid(gate) * (output - inputs)
                 elif i and self.config.use_skip_connections:
                     output += inputs
 

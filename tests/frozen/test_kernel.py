@@ -1,5 +1,8 @@
 """Each kernel that this machine can run, against a loop in float64."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -121,6 +124,85 @@ def test_gates_far_from_zero(kernel, scale):
     np.testing.assert_allclose(outputs, np.repeat(expected, 16, axis=1), rtol=0, atol=1e-6)
 
 
+def with_value(array, value):
+    """A copy whose last number is replaced."""
+    changed = np.array(array)
+    changed.flat[-1] = value
+    return changed
+
+
+ALL_ONES = np.array(-1, "int32").view("float32")[()]  # a NaN whose bits overflow in rounding
+
+
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("value", [np.nan, ALL_ONES, np.inf, -np.inf])
+@pytest.mark.parametrize("part", [*LSTMWeights._fields, "inputs", "hidden", "cell"])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_steps_keep_what_is_not_finite(kernel, part, value, type):
+    """Gates and clips do not make it a finite number."""
+    rng = np.random.default_rng(0)
+    weights, batch_sizes = lstm_weights(rng, 24, 40, 24), [2, 2, 1]
+    arrays = {
+        "inputs": rng.standard_normal((5, 24)).astype("float32"),
+        "hidden": rng.standard_normal((2, 24)).astype("float32"),
+        "cell": rng.standard_normal((2, 40)).astype("float32"),
+    }
+    for value_of_part in (1.0, value):
+        arrays |= {part: with_value({**weights._asdict(), **arrays}[part], value_of_part)}
+        changed = LSTMWeights(*(arrays.get(name, kept) for name, kept in weights._asdict().items()))
+        lstm = kernel.make_lstm(changed, type, cell_clip=3.0, proj_clip=3.0)
+        states = arrays["hidden"].copy(), arrays["cell"].copy()
+        gates = lstm.project_inputs(arrays["inputs"])
+        outputs = lstm.run(gates, None, batch_sizes, *states)
+        is_finite = np.isfinite(outputs).all()
+        assert is_finite == (value_of_part == 1.0)
+
+
+@pytest.mark.parametrize("type", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("part", ["input", "state", "projection"])
+@pytest.mark.filterwarnings("ignore:(invalid value|overflow):RuntimeWarning")
+def test_sums_that_overflow_are_not_clipped(kernel, part, type):
+    """Sums of numbers that are finite."""
+    parts = lstm_weights(np.random.default_rng(0), 16, 16, 16)._asdict()
+    weights = LSTMWeights(**{**parts, part: np.full_like(parts[part], 3e38)})
+    lstm = kernel.make_lstm(weights, type, cell_clip=3.0, proj_clip=3.0)
+    gates = lstm.project_inputs(np.ones((1, 16), "float32"))
+    outputs = lstm.run(gates, None, [1], *np.ones((2, 1, 16), "float32"))
+    assert not np.isfinite(outputs).any()
+
+
+@pytest.mark.parametrize("value", [np.nan, ALL_ONES, np.inf, -np.inf])
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("n", [1, 20])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_linear_keeps_what_is_not_finite(kernel, n, type, value):
+    """In the output of a weight, in all outputs of a row of inputs, and nowhere else."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((20, 40)).astype("float32")
+    inputs = rng.standard_normal((n, 40)).astype("float32")
+    found = kernel.make_linear(with_value(weight, value), None, type)(inputs)
+    np.testing.assert_array_equal(np.isfinite(found), [[True] * 19 + [False]] * n)
+    found = kernel.make_linear(weight, None, type)(with_value(inputs, value))
+    np.testing.assert_array_equal(np.isfinite(found), [[True] * 20] * (n - 1) + [[False] * 20])
+
+
+def test_int8_sums_fit_their_integers(kernel):
+    """The largest products, as many as fit in 32 bits, and more."""
+    most = (2**31 - 1) // 127**2
+    for n_inputs in (most // 16 * 16, most + 7000):
+        weight, inputs = np.ones((1, n_inputs), "float32"), np.ones((6, n_inputs), "float32")
+        found = kernel.make_linear(weight, None, "int8")(inputs)
+        np.testing.assert_allclose(found, n_inputs, rtol=1e-5)
+
+
+@pytest.mark.parametrize("largest", [1e-45, 1e-38, 1e-35])
+def test_int8_of_tiny_numbers(kernel, largest):
+    """Their scale has no inverse in float32."""
+    inputs = np.array([[largest, -largest, 0.0]], "float32")
+    found = kernel.make_linear(np.eye(3, dtype="float32"), None, "int8")(inputs)
+    np.testing.assert_allclose(found, inputs, rtol=0, atol=1e-36)
+
+
 @pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
 @pytest.mark.parametrize(("n", "n_inputs", "n_outputs"), [(1, 1, 1), (7, 40, 33), (200, 16, 80)])
 def test_linear(kernel, n, n_inputs, n_outputs, type):
@@ -154,6 +236,19 @@ def test_convolution(kernel, width, n_filters):
         np.testing.assert_allclose(token, np.max(windows, axis=0), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("place", [0, 3, 6])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_convolution_keeps_what_is_not_finite(kernel, place, value):
+    """Before, between and after larger numbers of other positions."""
+    table = np.random.default_rng(0).standard_normal((2, 9, 16)).astype("float32")
+    table[1, 8, 15] = value
+    index = np.arange(8).reshape(1, -1).repeat(2, axis=0)
+    index[1, place + 1] = 8
+    expected = np.ones((2, 16), bool)
+    expected[1, 15] = False
+    np.testing.assert_array_equal(np.isfinite(kernel.convolve(table, index)), expected)
+
+
 def test_chosen_by_the_environment(monkeypatch):
     lacking = sorted({"neon", "avx2", "avx512"} - set(KERNELS))  # no processor has all of them
     wrong = {
@@ -169,3 +264,17 @@ def test_chosen_by_the_environment(monkeypatch):
         else:
             assert find_kernel().name == (name or KERNELS[-1])
     find_kernel.cache_clear()
+
+
+def test_every_instruction_set_is_asked_for():
+    """A virtual machine can mask any of those that a kernel is compiled for."""
+    folder = Path(numpy_kernel.__file__).parent
+    setup = folder.parents[2] / "setup.py"
+    if not setup.exists():
+        pytest.skip("this is no checkout")
+    compiled_for = set(re.findall(r'"-m([a-z][\w-]+)"', setup.read_text("utf8")))
+    assert compiled_for >= {"avx2", "fma", "f16c", "avx512bf16", "amx-tile"}
+    source = "".join((folder / name).read_text("utf8") for name in ("simd.h", "tiles.h"))
+    supported = set(re.findall(r'__builtin_cpu_supports\("([\w-]+)"\)', source))
+    supported |= {name.lower() for name in re.findall(r"& bit_(\w+)", source)}
+    assert compiled_for == supported

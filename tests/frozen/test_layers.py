@@ -12,11 +12,15 @@ import torch
 
 from spacy_elmo.bilm import model as torch_model
 from spacy_elmo.bilm import token_encoder
+from spacy_elmo.bilm.lstm import BiLMState
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen import encoder, recurrence
 from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
+from spacy_elmo.frozen.memory import Weights
+from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.frozen.packing import windows
+from spacy_elmo.frozen.recurrence import FrozenState
 
 from helpers import reference
 from helpers.models import MODELS, SENTENCES, check_state, tiny_bilm, tiny_module, tiny_options
@@ -176,6 +180,39 @@ def test_rows_of_states(engine):
     both = ([each.hidden, each.cell] for each in (joined, state))
     for ours, whole in zip(*both):
         np.testing.assert_array_equal(ours, whole[:, :, [1, 2, 0]])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "float16"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_states_of_other_types(kernel, dtype):
+    """They are not changed, and what comes out of them is not rounded to their type."""
+    model = tiny_bilm().replace(kernel=find_kernel(kernel))
+    zeros = model.zero_state(len(SENTENCES))
+    ones = FrozenState(zeros.hidden + 1, zeros.cell + 2)
+    given = FrozenState(ones.hidden.astype(dtype), ones.cell.astype(dtype))
+    expected, wanted = model.embed(SENTENCES, ones)
+    layers, after = model.embed(SENTENCES, given)
+    check(layers, expected, 0)
+    for name in ("hidden", "cell"):
+        np.testing.assert_array_equal(getattr(given, name), getattr(ones, name))
+        np.testing.assert_array_equal(getattr(after, name), getattr(wanted, name))
+
+
+@pytest.mark.parametrize("name", ["stacks.1.0.state_weight", "stacks.0.1.projection", "hidden"])
+def test_what_is_not_finite_is_named(engine, name):
+    """By every kernel, and by PyTorch: gates and clips do not hide it."""
+    bilm, state = tiny_bilm(), None
+    arrays = {key: np.array(values) for key, values in bilm.arrays().items()}
+    if name == "hidden":
+        state = bilm.zero_state(len(SENTENCES))
+        state.hidden[0, 1, 0, 2] = np.nan
+    else:
+        arrays[name][3, 2] = np.nan
+    model = engine(FrozenBiLM(bilm.config, bilm.vocabularies, Weights(arrays)))
+    if isinstance(model, BiLM) and state is not None:
+        state = BiLMState(torch.from_numpy(state.hidden), torch.from_numpy(state.cell))
+    with pytest.raises(ValueError, match="vectors that are not finite"):
+        model.embed(SENTENCES, state)
 
 
 def test_wrong_states(engine):

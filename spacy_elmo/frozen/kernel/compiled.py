@@ -18,6 +18,8 @@ LEVELS = {"neon": 0, "avx2": 1, "avx512": 3, "amx": 4}
 TYPES = ("float32", "float16", "bfloat16", "int8")
 # Number of consecutive inputs that are stored together for each output of a panel.
 GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
+# Maximum number of int8 products whose sum always fits in 32 bits.
+MAX_INT8_INPUTS = (2**31 - 1) // 127**2
 
 
 class _Matrix(ctypes.Structure):
@@ -55,11 +57,14 @@ class PackedMatrix(_Matrix):
     """Weight matrix in the layout that `kernel.cpp` reads: panels of 16 outputs.
 
     weight (numpy.ndarray): *Shape:* `(n_outputs, n_inputs)`
-    type (str): "float32", "float16", "bfloat16" or "int8".
+    type (str): "float32", "float16", "bfloat16" or "int8". A weight with more than
+        `MAX_INT8_INPUTS` inputs is stored in "float32" instead of "int8".
     """
 
     def __init__(self, weight: np.ndarray, type: str):
         n_outputs, n_inputs = map(_padded, weight.shape)
+        if type == "int8" and n_inputs > MAX_INT8_INPUTS:
+            type = "float32"
         stored = np.zeros((n_outputs, n_inputs), dtype="float32")
         stored[: weight.shape[0], : weight.shape[1]] = weight
         scales = sums = None

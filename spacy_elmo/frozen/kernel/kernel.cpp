@@ -309,12 +309,11 @@ EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, i
         for (int64_t f = 0; f < n_filters; f += 16) {
             P16 best = zero16();
             for (int64_t p = 0; p + width <= length; p++) {
-                P16 sum = zero16();
-                for (int64_t t = 0; t < width; t++) {
-                    const int64_t c = index[token * length + p + t];
-                    sum = add16(sum, load16<FLOAT32>(table + (t * n_characters + c) * n_filters + f));
-                }
-                best = p ? max16(best, sum) : sum;
+                const int32_t* at = index + token * length + p;
+                P16 sum = load16<FLOAT32>(table + at[0] * n_filters + f);
+                for (int64_t t = 1; t < width; t++)
+                    sum = add16(sum, load16<FLOAT32>(table + (t * n_characters + at[t]) * n_filters + f));
+                best = p ? larger16(best, sum) : sum;
             }
             store16(y + token * n_filters + f, best);
         }

@@ -117,15 +117,18 @@ class NumpyLSTM:
             items = slice(first, first + size)
             all_gates = self.state_product(hidden[:size])
             all_gates += gates[items] if rows is None else gates[rows[items]]
+            mark_overflow(all_gates)
             # Slices, because `np.split` and `np.clip` would take as long as the rest of a step.
             i, j, f, o = (all_gates[:, n * dim : (n + 1) * dim] for n in range(4))
             state = sigmoid(f) * cell[:size] + sigmoid(i) * np.tanh(j)
+            mark_overflow(state)
             if self.cell_clip:
                 _clip(state, self.cell_clip)
             output = sigmoid(o) * np.tanh(state)
             if self.projection is not None:
                 output = self.projection(output)
                 if self.proj_clip:
+                    mark_overflow(output)
                     _clip(output, self.proj_clip)
             cell[:size], hidden[:size], outputs[items] = state, output, output
             first += size
@@ -166,6 +169,17 @@ def sigmoid(values: np.ndarray) -> np.ndarray:
     return 0.5 * np.tanh(0.5 * values) + 0.5
 
 
+def mark_overflow(values: np.ndarray) -> None:
+    """Replace infinity by NaN, in place.
+
+    An infinite sum overflowed, so its true value is unknown. Gates, clips and ReLU would make it a
+    finite number, and nobody would see that the weights are too large.
+    """
+    finite = np.isfinite(values)
+    if not finite.all():
+        values[~finite] = np.nan
+
+
 def _clip(values: np.ndarray, bound: float) -> None:
     np.minimum(values, bound, out=values)
     np.maximum(values, -bound, out=values)
@@ -178,7 +192,10 @@ def bfloat16_bits(values: np.ndarray) -> np.ndarray:
     RETURNS (numpy.ndarray): The upper 16 bits of each number, uint16, in the same shape.
     """
     bits = np.ascontiguousarray(values, dtype="float32").view("uint32")
-    return ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype("uint16")
+    rounded = ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype("uint16")
+    # Rounding would turn a NaN with many digits into zero.
+    rounded[np.isnan(values)] = 0x7FC0
+    return rounded
 
 
 def to_bfloat16(values: np.ndarray) -> np.ndarray:

@@ -4,18 +4,26 @@
 // `Fours` four int8 values. `repeat_pair` and `repeat_four` repeat an input for all outputs. `dot_pairs` and
 // `dot_fours` add products to sums. Inputs in int8 are stored plus 128, so sums start from `minus128`: -128
 // times the sum of an output's weights.
+//
+// Invariant: what is not finite stays so, or a caller could not see that weights are damaged or too large.
+// On x86, `min16` and `max16` return the second number if one of the two is NaN, so the value that may be
+// NaN comes second. On ARM they return NaN.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 
 // Sums must stay in registers, and a compiler gives up on inlining long functions.
 #ifdef _MSC_VER
 #include <intrin.h>
 #define INLINE __forceinline
 #else
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
 #define INLINE inline __attribute__((always_inline))
 #endif
 
@@ -78,6 +86,9 @@ inline P16 add16(P16 a, P16 b) { return _mm512_add_ps(a, b); }
 inline P16 mul16(P16 a, P16 b) { return _mm512_mul_ps(a, b); }
 inline P16 max16(P16 a, P16 b) { return _mm512_max_ps(a, b); }
 inline P16 min16(P16 a, P16 b) { return _mm512_min_ps(a, b); }
+inline P16 larger16(P16 best, P16 x) {
+    return _mm512_mask_max_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, best);
+}
 inline P16 round16(P16 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline P16 scale16(P16 a, P16 power) { return _mm512_scalef_ps(a, power); }
 typedef __m512i I16;
@@ -123,6 +134,10 @@ inline P16 mul16(P16 a, P16 b) { return {_mm256_mul_ps(a.a, b.a), _mm256_mul_ps(
 inline P16 div16(P16 a, P16 b) { return {_mm256_div_ps(a.a, b.a), _mm256_div_ps(a.b, b.b)}; }
 inline P16 max16(P16 a, P16 b) { return {_mm256_max_ps(a.a, b.a), _mm256_max_ps(a.b, b.b)}; }
 inline P16 min16(P16 a, P16 b) { return {_mm256_min_ps(a.a, b.a), _mm256_min_ps(a.b, b.b)}; }
+inline __m256 larger8(__m256 best, __m256 x) {
+    return _mm256_or_ps(_mm256_max_ps(x, best), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+inline P16 larger16(P16 best, P16 x) { return {larger8(best.a, x.a), larger8(best.b, x.b)}; }
 inline __m256 round8(__m256 a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline P16 round16(P16 a) { return {round8(a.a), round8(a.b)}; }
 inline __m256 scale8(__m256 a, __m256 power) {
@@ -182,6 +197,7 @@ inline P16 mul16(P16 a, P16 b) { LOOP a.v[i] = vmulq_f32(a.v[i], b.v[i]); return
 inline P16 div16(P16 a, P16 b) { LOOP a.v[i] = vdivq_f32(a.v[i], b.v[i]); return a; }
 inline P16 max16(P16 a, P16 b) { LOOP a.v[i] = vmaxq_f32(a.v[i], b.v[i]); return a; }
 inline P16 min16(P16 a, P16 b) { LOOP a.v[i] = vminq_f32(a.v[i], b.v[i]); return a; }
+inline P16 larger16(P16 best, P16 x) { return max16(best, x); }
 inline P16 round16(P16 a) { LOOP a.v[i] = vrndnq_f32(a.v[i]); return a; }
 inline P16 scale16(P16 a, P16 power) {
     LOOP a.v[i] = vmulq_f32(a.v[i], vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(power.v[i]), vdupq_n_s32(127)), 23)));
@@ -233,11 +249,14 @@ inline P16 inverse16(P16 x) { return div16(set16(1.0f), x); }
 namespace {
 
 inline P16 fma16(float a, P16 b, P16 c) { return fma16(set16(a), b, c); }
-inline P16 clip16(P16 x, float bound) { return max16(min16(x, set16(bound)), set16(-bound)); }
 
-// e^x as 2^n times a polynomial of degree 6 (Cephes), with a relative error below 2e-7.
+// Limit numbers to +-bound. Infinity becomes NaN: it is a sum that overflowed, which can have any true value.
+inline P16 clip16(P16 x, float bound) {
+    return fma16(0.0f, x, max16(set16(-bound), min16(set16(bound), x)));
+}
+
+// e^x as 2^n times a polynomial of degree 6 (Cephes), with a relative error below 2e-7. |x| is at most 87.
 inline P16 exp16(P16 x) {
-    x = clip16(x, 87.0f);
     const P16 n = round16(mul16(x, set16(1.44269504f)));
     P16 r = fma16(-0.693359375f, n, x);
     r = fma16(2.12194440e-4f, n, r);
@@ -251,29 +270,38 @@ inline P16 exp16(P16 x) {
 inline P16 minus16(P16 x) { return mul16(x, set16(-1.0f)); }
 
 // Absolute errors are below 3e-7. Exponents are at most 43, so a product of two does not overflow.
-inline P16 sigmoid16(P16 x) { return inverse16(add16(set16(1.0f), exp16(minus16(x)))); }
+inline P16 sigmoid16(P16 x) { return inverse16(add16(set16(1.0f), exp16(minus16(clip16(x, 87.0f))))); }
 
 // sigmoid(x) tanh(y) = (1 - e^-2y) / ((1 + e^-x) (1 + e^-2y)) needs only one inverse.
 inline P16 gated_tanh16(P16 x, P16 y) {
-    const P16 one = set16(1.0f), a = exp16(minus16(clip16(x, 43.0f)));
-    const P16 b = exp16(minus16(clip16(add16(y, y), 43.0f)));
+    const P16 one = set16(1.0f), a = exp16(minus16(clip16(x, 43.0f))), half = clip16(y, 21.5f);
+    const P16 b = exp16(minus16(add16(half, half)));
     return mul16(add16(one, minus16(b)), inverse16(mul16(add16(one, a), add16(one, b))));
 }
 
+constexpr uint32_t MAGNITUDE = 0x7fffffffu, INFINITE = 0x7f800000u;  // Bits of a float: all but the sign; infinity.
+
 inline void round_bf16(const float* x, int64_t n, uint16_t* y) {
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t bits = bits_of(x[i]);
-        y[i] = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+        const uint32_t bits = bits_of(x[i]), rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+        // Rounding would turn a NaN with many digits into zero.
+        y[i] = static_cast<uint16_t>((bits & MAGNITUDE) > INFINITE ? 0x7fc0u : rounded);
     }
 }
 
-// Round a row to 8 bits, and return the scale: x = scale * (y - 128).
+// Round a row to 8 bits, and return the scale: x = scale * (y - 128). It is NaN if a number is not finite.
 inline float round_int8(const float* x, int64_t n, uint8_t* y) {
-    float largest = 0.0f;
-    for (int64_t i = 0; i < n; i++) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
-    if (largest == 0.0f) {
+    // As integers, the numbers have the same order, and NaN comes after all of them.
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t found = bits_of(x[i]) & MAGNITUDE;
+        bits = found > bits ? found : bits;
+    }
+    const float largest = float_of(bits);
+    // Below, the inverse is infinite.
+    if (bits >= INFINITE || largest < 1e-36f) {
         std::memset(y, 128, static_cast<size_t>(n));
-        return 0.0f;
+        return bits >= INFINITE ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
     }
     const float inverse = 127.0f / largest;
     for (int64_t i = 0; i < n; i++) y[i] = static_cast<uint8_t>(static_cast<int>(x[i] * inverse + 128.5f));
@@ -282,7 +310,10 @@ inline float round_int8(const float* x, int64_t n, uint8_t* y) {
 
 inline int level_of_processor() {
 #if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    // Older compilers do not know "f16c" here. A virtual machine can mask it.
+    unsigned int eax, ebx, ecx = 0, edx;
+    const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+    const bool avx2 = f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     const bool more = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
