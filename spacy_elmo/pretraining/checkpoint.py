@@ -23,12 +23,12 @@ import torch
 from ..bilm.model import BiLM
 from ..bilm.softmax import make_softmax
 from ..files import atomic_stream, full_disk, sweep
+from ..files.errors import bounded
 from ..files.terminal import msg
 from ..frozen.config import BiLMConfig
 from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
 from ..weights.attribution import inherited
-from ..weights.state_dict_file import without_advice
 from .config import PretrainingConfig
 from .stopping import LOWERED
 from .trainer import Trainer
@@ -127,7 +127,7 @@ def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
         try:
             content = _read(path)
         except Exception as error:  # Damaged files raise many kinds of errors.
-            unusable.append(f"{path} cannot be used: {without_advice(error)}")
+            unusable.append(f"{path} cannot be used: {_without_advice(error)}")
             continue
         for reason in unusable:
             msg.warn(f"{reason}; resuming from the checkpoint before, {path.name}")
@@ -139,6 +139,12 @@ def read_checkpoint(folder: Path) -> Optional[dict[str, Any]]:
             f"last model with `pretraining.init={folder.parent / 'model-last'}`"
         )
     return None
+
+
+def _without_advice(error: Exception) -> str:
+    """Return the first sentence of an error, without PyTorch's advice to load the file anyway."""
+    line = str(error).split("\n")[0].split(". ")[0]
+    return bounded(line) if line and "eights" not in line else type(error).__name__
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -12,8 +12,6 @@ LARGEST_CONFIG = 1 << 18
 MAX_SECTIONS = 1000
 # Bytes of the pickles in a state dict. They have about 300 per tensor.
 LARGEST_PICKLE = 1 << 18
-# Levels of nested containers in a pickle. A state dict has 7.
-MAX_PICKLE_LEVELS = 100
 # Average number of bytes of the lines in a vocabulary.
 LARGEST_LINE = 256
 # Levels and entries of an archive or an HDF5 file.

@@ -1,21 +1,14 @@
-"""Safe reader of PyTorch's pickled state dicts.
+"""Reader of PyTorch's state dicts, without PyTorch.
 
-`torch.load(weights_only=True)` does not run code from the file, but does not limit time and memory.
-Examples with PyTorch 2.13:
-
-* A file of 1 KB with a `bytearray` took 2 GB of memory.
-* A file with sixty nested tuples as a key, each used twice, never finished.
-* A file of 250 KB with 250,000 nested tuples as a key crashed the process.
-
-So the reader scans the pickles first. It refuses names that no state dict needs, objects that are
-used twice, and deep nesting.
+A file is either a zip archive or, from PyTorch before 1.6, a row of pickles. The tensors are views
+of the bytes in the file, and their sizes are checked against these bytes. PyTorch's own readers
+allocate or read what the pickle claims.
 """
 
-import pickletools
-import warnings
+import math
 import zipfile
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO, Optional
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -23,75 +16,50 @@ from ..files.errors import bounded
 from ..frozen.config import shortened
 from .archives import Readable, check_directory, opened
 from .layout import StoredArrays
-from .limits import LARGEST_PICKLE, MAX_ENTRIES, MAX_PICKLE_LEVELS
+from .limits import LARGEST_PICKLE, MAX_ENTRIES
+from .state_dict_pickle import Refused, Storage, Tensor, check_size, read_pickle
 
-if TYPE_CHECKING:
-    import torch
-
-# Names that the pickle of a state dict with tensors of floats needs.
-_ALLOWED = {
-    "collections OrderedDict",
-    *("torch._utils _rebuild_tensor", "torch._utils _rebuild_tensor_v2"),
-    "torch._utils _rebuild_parameter",
-    *("torch BFloat16Storage", "torch DoubleStorage", "torch FloatStorage", "torch HalfStorage"),
-}
-_GETTING = {"GET", "BINGET", "LONG_BINGET"}
-_PUTTING = {"PUT", "BINPUT", "LONG_BINPUT"}
-# Opcodes of objects that may be used twice: names and strings. A state dict needs no others.
-_SHARED = {"GLOBAL", "BINUNICODE", "SHORT_BINUNICODE", "UNICODE", *_GETTING}
-# Number of pickles in a file of the old format: magic number, version, system, state dict, storage
-# names.
-_OLD_PICKLES = 5
-_MARK = None  # Item in a list of levels: a mark on the stack of the pickle machine.
-
-
-class Refused(Exception):
-    """Error for a file with content that does not belong in a state dict."""
+PICKLE_FILE = "data.pkl"
+ORDER_FILE = "byteorder"  # PyTorch before 2.1 does not write it.
+_BYTE_ORDERS = {b"little": "<", b"big": ">"}
+# The first two pickles of the old format.
+_MAGIC_NUMBER, _OLD_VERSION = 0x1950A86A20F9469CFC6C, 1001
+_N_SIZE = 8  # Bytes of the number before each storage of the old format: its size.
 
 
 class StateDict(StoredArrays):
-    """Tensors of a state dict of PyTorch."""
+    """Tensors of a state dict of PyTorch, as NumPy arrays."""
 
     def _checked_shape(self, name: str) -> tuple[int, ...]:
-        tensor: torch.Tensor = self[name]
-        what = f"{self.source}: tensor {shortened(name)}"
-        if not tensor.is_floating_point():
-            raise ValueError(f"{what} contains {tensor.dtype}, not floats")
-        is_dense = str(tensor.layout) == "torch.strided" and tensor.device.type == "cpu"
-        if not is_dense or tensor.untyped_storage().nbytes() < tensor.nbytes:
-            raise ValueError(f"{what} claims to contain {tensor.nbytes:,} bytes, but has fewer")
-        return tuple(tensor.shape)
+        values: np.ndarray = self[name]
+        return values.shape
 
     def read(self, name: str) -> np.ndarray:
         """Return a tensor, converted to float32."""
-        return np.asarray(self[name].detach().float().numpy())
+        values: np.ndarray = self[name]
+        if values.dtype.kind == "u":  # The bits of bfloat16.
+            return (values.astype("uint32") << 16).view("float32")
+        with np.errstate(over="ignore"):
+            return np.asarray(values, dtype="float32")
 
 
 def read_state_dict(file: Readable) -> StateDict:
-    """Scan the pickles of a state dict, and read it with `weights_only=True`.
+    """Read a state dict. No code from the file is run.
 
     file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (StateDict): The tensors.
-    RAISES (ValueError): The file is broken or not a state dict, or PyTorch is not installed.
+    RAISES (ValueError): The file is broken, not a state dict, or contains anything but floats.
     """
-    torch = import_torch(f"{file} is a state dict of PyTorch")
     with opened(file) as stream:
         try:
-            check_pickles(stream)
-            stream.seek(0)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tensors = torch.load(stream, map_location="cpu", weights_only=True)
+            is_archive = stream.read(4) == b"PK\x03\x04"
+            content, parts = _read_archive(stream) if is_archive else _read_old(stream)
+            tensors = {name: _array(name, tensor, parts) for name, tensor in content.items()}
         except Refused as error:
             raise ValueError(f"{file}: {error}. No code from this file was run.") from error
-        except Exception as error:  # PyTorch raises many types of errors for broken files.
-            reason = without_advice(error)
+        except Exception as error:  # Broken files raise many types of errors.
+            reason = bounded(error)
             raise ValueError(f"{file}: not a readable state dict of PyTorch: {reason}") from None
-    if not isinstance(tensors, dict) or not all(
-        isinstance(name, str) and type(tensor) in (torch.Tensor, torch.nn.Parameter)
-        for name, tensor in tensors.items()
-    ):
-        raise ValueError(f"{file}: not a state dict, which is a dict of tensors")
     return StateDict(tensors, str(file))
 
 
@@ -109,84 +77,91 @@ def import_torch(reason: str) -> Any:
     return torch
 
 
-def check_pickles(stream: BinaryIO) -> None:
-    """Check the pickles of a file without unpickling them.
-
-    stream (BinaryIO): The file.
-    RAISES (Refused): The pickles are too large, or have content that does not belong in a state
-        dict.
-    RAISES (Exception): The file is neither a zip archive nor a pickle.
-    """
-    is_archive = stream.read(4) == b"PK\x03\x04"
+def _read_archive(stream: BinaryIO) -> tuple[dict[str, Tensor], dict[Storage, np.ndarray]]:
+    """Return the tensors in the pickle of a zip archive, and the values of their storages."""
     n_bytes = stream.seek(0, 2)
-    stream.seek(0)
-    if not is_archive:
-        pickles = BytesIO(stream.read(LARGEST_PICKLE + 1))
-        for _ in range(_OLD_PICKLES):
-            _check_pickle(pickles)
-        return
     check_directory(stream)
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
+        by_name = {member.filename: member for member in members}
         if len(members) > MAX_ENTRIES:
             raise Refused(f"it has {len(members):,} members")
-        # PyTorch's archives are not compressed.
+        if len(by_name) < len(members):
+            raise Refused("two of its members have the same name")
         if sum(member.file_size for member in members) > n_bytes:
             raise Refused("its members claim more bytes than the file has")
-        pickled = [member for member in members if member.filename.endswith(".pkl")]
-        _check_size(sum(member.file_size for member in pickled))
-        for member in pickled:
-            _check_pickle(BytesIO(archive.read(member)))
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise Refused("its members are compressed, but PyTorch does not compress them")
+        pickles = [name for name in by_name if name.partition("/")[2] == PICKLE_FILE]
+        if len(pickles) != 1:
+            raise ValueError(f"{len(pickles)} members are named FOLDER/{PICKLE_FILE}")
+        check_size(by_name[pickles[0]].file_size)
+        folder = pickles[0].removesuffix(PICKLE_FILE)
+        has_order = f"{folder}{ORDER_FILE}" in by_name
+        order = archive.read(f"{folder}{ORDER_FILE}") if has_order else b"little"
+        if order not in _BYTE_ORDERS:
+            raise ValueError(f"the member {ORDER_FILE} is neither 'little' nor 'big'")
+        content = _tensors(read_pickle(BytesIO(archive.read(pickles[0]))))
+        parts = {}
+        for storage in _storages(content):
+            values = archive.read(f"{folder}data/{storage.key}")
+            parts[storage] = np.frombuffer(values, _BYTE_ORDERS[order] + storage.dtype)
+    return content, parts
 
 
-def _check_size(n_bytes: int) -> None:
-    if n_bytes > LARGEST_PICKLE:
-        raise Refused(f"its pickles have more than {LARGEST_PICKLE:,} bytes")
+def _read_old(stream: BinaryIO) -> tuple[dict[str, Tensor], dict[Storage, np.ndarray]]:
+    """Return the tensors in a file of the old format, and the values of their storages.
 
-
-def _check_pickle(stream: BytesIO) -> None:
-    """Check size, imported names and depth of a pickle, and that it uses no object twice.
-
-    Strings and imported names may be used twice.
+    The file has a pickle each for magic number, version, system, state dict and keys of storages.
+    The storages follow in the order of these keys.
     """
-    levels: list[Optional[int]] = []  # Nesting depth of each object on the stack.
-    shared: set[object] = set()
-    last = ""
-    for opcode, argument, _ in pickletools.genops(stream):
-        name = opcode.name
-        _check_size(stream.tell())
-        # PyTorch itself refuses the other opcodes that import a name.
-        if name == "GLOBAL" and argument not in _ALLOWED:
-            asked = shortened(str(argument).replace(" ", "."))
-            raise Refused(f"its pickle asks for {asked}, which no state dict needs")
-        if name in _GETTING and argument not in shared:
-            raise Refused("its pickle uses one object twice, which no state dict does")
-        if name not in _PUTTING:
-            last = name
-        elif last in _SHARED:
-            shared.add(argument)
-        else:
-            shared.discard(argument)
-        _step(levels, opcode)
+    n_bytes = stream.seek(0, 2)
+    stream.seek(0)
+    pickles = BytesIO(stream.read(LARGEST_PICKLE + 1))
+    magic, version, _, content, keys = (read_pickle(pickles) for _ in range(5))
+    if magic != _MAGIC_NUMBER or version != _OLD_VERSION:
+        raise ValueError("the magic number or the version is wrong")
+    stream.seek(pickles.tell())
+    tensors = _tensors(content)
+    storages = {storage.key: storage for storage in _storages(tensors)}
+    parts = {}
+    for key in keys:
+        storage = storages[key]
+        size = int.from_bytes(stream.read(_N_SIZE), "little") * np.dtype(storage.dtype).itemsize
+        if size > n_bytes - stream.tell():
+            raise ValueError(f"a storage claims to contain {size:,} bytes")
+        parts[storage] = np.frombuffer(stream.read(size), f"<{storage.dtype}")
+    return tensors, parts
 
 
-def _step(levels: list[Optional[int]], opcode: pickletools.OpcodeInfo) -> None:
-    """Apply one opcode of a pickle to `levels`, the nesting depth of each object on its stack."""
-    before, after = opcode.stack_before, opcode.stack_after
-    taken: list[Optional[int]] = []
-    n_below = len(before)
-    if pickletools.markobject in before:
-        n_below = before.index(pickletools.markobject)
-        while (level := levels.pop()) is not _MARK:
-            taken.append(level)
-    taken += [levels.pop() for _ in range(n_below)]
-    level = 1 + max((level for level in taken if level is not None), default=0)
-    if level > MAX_PICKLE_LEVELS:
-        raise Refused(f"its pickle has more than {MAX_PICKLE_LEVELS} levels")
-    levels.extend(_MARK if item is pickletools.markobject else level for item in after)
+def _tensors(content: Any) -> dict[str, Tensor]:
+    """Return the content of a pickle, if it is a dict of tensors."""
+    if type(content) is not dict or not {Tensor}.issuperset(map(type, content.values())):
+        raise ValueError("not a state dict, which is a dict of tensors")
+    return content
 
 
-def without_advice(error: Exception) -> str:
-    """Return the first sentence of an error, without PyTorch's advice to load the file anyway."""
-    line = str(error).split("\n")[0].split(". ")[0]
-    return bounded(line) if line and "eights" not in line else type(error).__name__
+def _storages(tensors: dict[str, Tensor]) -> set[Storage]:
+    """Return the storages of all tensors.
+
+    RAISES (Refused): Two storages have the same key, so its values would be read more than once.
+    """
+    storages = {tensor.storage for tensor in tensors.values()}
+    if len({storage.key for storage in storages}) < len(storages):
+        raise Refused("two of its storages have the same key")
+    return storages
+
+
+def _array(name: str, tensor: Tensor, parts: dict[Storage, np.ndarray]) -> np.ndarray:
+    """Return the values of a tensor, as a view of its storage."""
+    what = f"tensor {shortened(name)}"
+    is_negative = any(number < 0 for number in (*tensor.shape, *tensor.strides))
+    if is_negative or len(tensor.shape) != len(tensor.strides):
+        raise ValueError(f"{what} has a wrong shape or wrong strides")
+    values = parts[tensor.storage]
+    n_bytes = math.prod(tensor.shape) * values.itemsize
+    if n_bytes > values.nbytes or tensor.storage.size != values.size:
+        raise ValueError(f"{what} claims to contain {n_bytes:,} bytes, but has fewer")
+    strides = [step * values.itemsize for step in tensor.strides]
+    # NumPy checks that all values are in the storage.
+    return np.ndarray(tensor.shape, values.dtype, values, tensor.offset * values.itemsize, strides)

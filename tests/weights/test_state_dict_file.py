@@ -1,0 +1,244 @@
+"""State dicts are read as PyTorch reads them, and hostile ones are refused."""
+
+import io
+import pickle
+import struct
+import sys
+import warnings
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.weights.limits import LARGEST_PICKLE
+from spacy_elmo.weights.state_dict_file import read_state_dict
+
+from helpers.conversions import read_zip, write_zip
+from helpers.models import check_refused
+
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+START = b"\x80\x02ccollections\nOrderedDict\n)R"
+# The start of a file of the old format: magic number, version, and a system without entries.
+OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}."
+BOMB = START + b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60 + b"Ns."
+DEEP = START + b")" + b"\x85" * 60_000 + b"Ns."
+
+
+def text(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def number(value):
+    return b"\x8a\x08" + struct.pack("<q", value)
+
+
+def tensor(size=6, shape=(2, 3), strides=(3, 1), offset=0, key="0", kind="FloatStorage", end=b""):
+    """The opcodes of a tensor."""
+    sizes = [b"(" + b"".join(map(number, numbers)) + b"t" for numbers in (shape, strides)]
+    storage = b"(" + text("storage") + b"ctorch\n" + kind.encode() + b"\n" + text(key)
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + text("cpu") + number(size) + end
+        + b"tQ" + number(offset) + b"".join(sizes) + b"\x89}tR"
+    )  # fmt: skip
+
+
+def pickled(*tensors):
+    items = b"".join(text(f"t{i}") + one for i, one in enumerate(tensors))
+    return START + b"(" + items + b"u."
+
+
+def archive(path, pickle, **more):
+    """Write what PyTorch writes. `more` adds or replaces members; None removes one."""
+    values = np.arange(6, dtype="<f4").tobytes()
+    members = {"data.pkl": pickle, "byteorder": b"little", "data/0": values, "version": b"3\n"}
+    kept = {name: data for name, data in {**members, **more}.items() if data is not None}
+    return write_zip(path, {f"archive/{name}": data for name, data in kept.items()})
+
+
+def old(path, pickle, keys=("0",), sizes=(6,)):
+    listed = b"\x80\x02](" + b"".join(map(text, keys)) + b"e."
+    values = np.arange(6, dtype="<f4").tobytes()
+    parts = b"".join(struct.pack("<q", size) + values for size in sizes)
+    path.write_bytes(OLD + pickle + listed + parts)
+    return path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.pkl"
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_reads_what_pytorch_reads(path, is_old):
+    torch.manual_seed(1)
+    values = torch.randn(6, 8)
+    state = torch.nn.LSTM(3, 2, bidirectional=True).state_dict()
+    state.update((str(dtype), values.to(dtype)) for dtype in DTYPES)
+    state |= {"part": values[2:4, 1:7:2], "turned": values.T, "one": torch.tensor(3.5)}
+    state |= {"empty": torch.zeros(0, 4), "parameter": torch.nn.Parameter(values), "again": values}
+    torch.save(state, path, _use_new_zipfile_serialization=not is_old)
+    found, wanted = read_state_dict(path), torch.load(path, weights_only=True)
+    assert list(found) == list(wanted)
+    for name, value in wanted.items():
+        assert found.shape(name) == value.shape
+        assert found.read(name).dtype == "float32"
+        np.testing.assert_array_equal(found.read(name), value.detach().float())
+
+
+def test_pickles_of_python_2(path):
+    """It wrote strings without an encoding, and the items of an OrderedDict as an argument."""
+    one = tensor().replace(text("0"), b"U\x010").replace(text("storage"), b"U\x07storage")
+    items = b"](](U\x01a" + one + b"ee"
+    found = read_state_dict(old(path, START[:-2] + items + b"\x85R."))
+    np.testing.assert_array_equal(found.read("a"), np.arange(6).reshape(2, 3))
+
+
+def test_big_endian(path):
+    values = np.arange(6, dtype=">f4").tobytes()
+    archive(path, pickled(tensor()), **{"byteorder": b"big", "data/0": values})
+    np.testing.assert_array_equal(read_state_dict(path).read("t0"), np.arange(6).reshape(2, 3))
+    wanted = torch.load(path, weights_only=True)["t0"]
+    np.testing.assert_array_equal(wanted, np.arange(6).reshape(2, 3))
+
+
+@pytest.mark.parametrize("name", ["DATA.PKL", "Data.pkl"])
+@pytest.mark.parametrize("hostile", [BOMB, DEEP])
+def test_pickle_with_a_name_in_capitals(path, name, hostile):
+    """PyTorch takes it for `data.pkl`. Here it is neither searched for nor read."""
+    archive(path, hostile, **{"data.pkl": None, name: hostile})
+    check_refused(lambda: read_state_dict(path), path, "0 members are named FOLDER/data.pkl")
+    archive(path, pickled(tensor()), **{name: hostile})
+    assert list(read_state_dict(path)) == ["t0"]
+
+
+HUGE = 2**40
+BROKEN = [
+    # Values that are not in the file.
+    (pickled(tensor(size=10**9, shape=(10**9,), strides=(1,))), "claims to contain 4,000,000,000"),
+    (pickled(tensor(size=7)), "claims to contain"),
+    (pickled(tensor(shape=(HUGE, HUGE), strides=(0, 0))), "claims to contain"),
+    (pickled(tensor(shape=(3, 2), strides=(3, 1))), ""),
+    (pickled(tensor(offset=1)), ""),
+    (pickled(tensor(offset=-1)), ""),
+    (pickled(tensor(offset=2**62)), ""),
+    (pickled(tensor(strides=(-3, 1), offset=3)), "wrong strides"),
+    (pickled(tensor(shape=(-2, -3))), "wrong shape"),
+    (pickled(tensor(shape=(6,))), "wrong strides"),
+    (pickled(tensor(shape=(1,) * 100, strides=(1,) * 100)), ""),
+    # One part of the file, to be read a thousand times.
+    (pickled(*(tensor(size=i) for i in range(1000))), "two of its storages have the same key"),
+    (pickled(tensor(), tensor(kind="HalfStorage")), "two of its storages have the same key"),
+    (pickled(tensor(key="1")), "1"),
+    (pickled(tensor(key="../data.pkl")), ""),
+    # Types and names that no state dict has.
+    (pickled(tensor(kind="LongStorage")), "asks for 'torch.LongStorage'"),
+    (pickled(tensor(end=b"(" + text("1") + b"K\x00K\x01t")), "describes a storage"),
+    (pickled(b"K\x01"), "not a state dict"),
+    (pickled(b"ctorch\nFloatStorage\n(K\x01tR"), "calls a type of storages"),
+    (pickled(b"ctorch._utils\n_rebuild_tensor\n(K\x01K\x02K\x03K\x04tR"), "in place of a"),
+    (pickled(b"ctorch._utils\n_rebuild_parameter\n(K\x01tR"), "int in place of a Tensor"),
+    (pickled(b"cbuiltins\nbytearray\n" + number(10**11) + b"\x85R"), "asks for"),
+    (pickled(b"cos\nsystem\n(" + text("true") + b"tR"), "asks for 'os.system'"),
+    (pickled(b"(ios\nsystem\n"), "opcode INST"),
+    (pickled(text("os") + text("system") + b"\x93"), "opcode STACK_GLOBAL"),
+    (pickled(b""), "a key without a value"),
+    (pickled(b"j\xff\xff\xff\x7f"), ""),
+    (BOMB, "tuple in place of a str"),
+    (DEEP, "tuple in place of a str"),
+    (START + b"(" + b"K\x01K\x02" * 1000 + b"u.", "int in place of a str"),
+    (START + text("a" * LARGEST_PICKLE) + b"Ns.", ""),
+    (START[:-2] + b"(" + b"]" * 3 + b"tR.", ""),
+    (b"\x80\x02](" + b"h\x00" * 1000 + b"e.", ""),
+    (b"\x80\x02](K\x01K\x02e.", "not a state dict"),
+    (b"", ""),
+    (b".", ""),
+]
+
+
+@pytest.mark.parametrize("write", [archive, old])
+@pytest.mark.parametrize(("content", "message"), BROKEN, ids=map(str, range(len(BROKEN))))
+def test_refused(path, write, content, message):
+    write(path, content)
+    assert len(check_refused(lambda: read_state_dict(path), path, message)) < 1500
+
+
+def test_shared_objects_take_no_time(path):
+    """Whatever a pickle names twice is one object, so sixty doublings are sixty tuples."""
+    doubled = b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60
+    archive(path, START + text("a") + doubled + b"s.")
+    check_refused(lambda: read_state_dict(path), path, "not a state dict")
+
+
+def test_old_files_that_lack_storages(path):
+    """PyTorch does not fill storages without values, and trusts what the file claims."""
+    for keys, sizes in (((), ()), (("0",), ()), (("1",), (6,)), (("0",), (HUGE,)), (("0",), (5,))):
+        old(path, pickled(tensor()), keys, sizes)
+        check_refused(lambda: read_state_dict(path), path, "not a readable state dict")
+    old(path, pickled(tensor()))
+    assert list(read_state_dict(path)) == ["t0"]
+
+
+def test_archives_that_no_pytorch_writes(path):
+    one = pickled(tensor())
+    check_refused(lambda: read_state_dict(archive(path, one, byteorder=b"x")), path, "byteorder")
+    members = read_zip(archive(path, one))
+    write_zip(path, members, zipfile.ZIP_DEFLATED)
+    check_refused(lambda: read_state_dict(path), path, "members are compressed")
+    write_zip(path, {**members, "other/data.pkl": one})
+    check_refused(lambda: read_state_dict(path), path, "2 members")
+    write_zip(path, {f"../{name}": data for name, data in members.items()})
+    check_refused(lambda: read_state_dict(path), path, "0 members")
+    write_zip(path, members)
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as file:
+        warnings.simplefilter("ignore")
+        file.writestr("archive/data.pkl", BOMB)
+    check_refused(lambda: read_state_dict(path), path, "two of its members have the same name")
+
+
+def test_members_with_wrong_sizes(path):
+    """The directory at the end of an archive is what `zipfile` trusts."""
+    archive(path, pickled(tensor()))
+    whole = path.read_bytes()
+    place = whole.index(b"PK\x01\x02", whole.index(b"archive/data.pkl"))
+    for name in (b"archive/data.pkl", b"archive/data/0"):
+        start = whole.index(name, place) - 46  # The size of an entry before its name.
+        for offset, size in ((24, HUGE % 2**32 - 1 + 2**32 & 0xFFFFFFFE), (24, 3), (20, 3)):
+            changed = bytearray(whole)
+            changed[start + offset : start + offset + 4] = struct.pack("<I", size)
+            path.write_bytes(changed)
+            check_refused(lambda: read_state_dict(path), path)
+
+
+def test_archive_with_zip64(path):
+    """PyTorch writes sizes in 64 bits if a file is large."""
+    members = read_zip(archive(path, pickled(tensor())))
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in members.items():
+            with file.open(name, "w", force_zip64=True) as member:
+                member.write(data)
+    assert read_state_dict(path).read("t0")[1, 2] == 5
+
+
+def test_archive_of_tar(path):
+    """The format of the first versions of PyTorch is not read."""
+    import tarfile
+
+    with tarfile.open(path, "w") as file:
+        info = tarfile.TarInfo("storages")
+        info.size = 3
+        file.addfile(info, io.BytesIO(b"abc"))
+    check_refused(lambda: read_state_dict(path), path, "not a readable state dict")
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 3, 4, 5])
+def test_other_protocols(path, protocol):
+    path.write_bytes(pickle.dumps(OrderedDict(a=1), protocol))
+    check_refused(lambda: read_state_dict(path), path)
+
+
+def test_needs_no_pytorch(path, monkeypatch):
+    torch.save({"a": torch.ones(2)}, path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert read_state_dict(path).read("a").tolist() == [1, 1]
