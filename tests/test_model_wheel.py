@@ -72,3 +72,18 @@ def test_other_weights_are_another_version(model, tmp_path):
     with pytest.raises(ValueError, match=rf"Increase the version of {model.name} in model\.py"):
         builder.write_sources(replace(model, checksum="0" * 64), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", [[], ["dist"]], ids=["install", "build"])
+def test_one_command_installs_or_builds_one_model(folder, monkeypatch):
+    """It needs pip, and neither the package `build` nor another environment."""
+    commands = []
+
+    def pip(command, *, check):
+        assert check and (Path(command[-1]) / "pyproject.toml").is_file()
+        commands.append(command[:-1])
+
+    monkeypatch.setattr(builder, "run", pip)
+    builder.main(["de_historical", *folder])
+    target = ["wheel", "--wheel-dir", "dist"] if folder else ["install"]
+    assert commands == [[sys.executable, "-m", "pip", *target, "--no-deps"]]

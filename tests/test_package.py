@@ -26,7 +26,8 @@ GROUPS = {
     " ScalarMix.v1 TagLMEncoder.v1 Tok2VecElmo.v1",
     "feature_caches": "disk.v1 memory.v1",
     "loggers": "TensorBoard.v1",
-    "readers": "BIOCorpus.v1 CorefCorpus.v1 QACorpus.v1 SRLCorpus.v1 TextPairCorpus.v1",
+    "readers": "BIOCorpus.v1 CorefCorpus.v1 HIPECorpus.v1 QACorpus.v1 SRLCorpus.v1"
+    " TextPairCorpus.v1",
     "scorers": "coref_scorer.v1 crf_scorer.v1 qa_scorer.v1 srl_scorer.v1 textpair_scorer.v1",
     "segmenters": "doc.v1 sentences.v1 sentences.v2 spans.v1 windows.v1",
     "weights_readers": "allennlp.v1 manylangs.v1 safetensors.v1 untrained.v1",

@@ -1,20 +1,23 @@
-"""Build the wheel of a model from the weights in this checkout.
+"""Install a model from the weights in this checkout, or build its wheel.
 
+    python wheels/model.py NAME
     python wheels/model.py NAME FOLDER
 
-NAME is `en_small` or `de_historical`. The wheel contains a pipeline for `spacy.load`. A model has
-its own version, which changes with the weights. So the table of models contains the checksum of
-the weights of each version.
+NAME is `en_small` or `de_historical`. The first command installs the model into the environment of
+this Python, which must contain spacy-elmo and pip. The second command writes the wheel to a folder.
+The wheel contains a pipeline for `spacy.load`. A model has its own version, which changes with the
+weights. So the table of models contains the checksum of the weights of each version.
 """
 
 import argparse
 import hashlib
 import json
 import shutil
-import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import run
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
@@ -154,12 +157,23 @@ def write_sources(model: Model, folder: Path) -> None:
     shutil.copy(model.attribution, folder / "ATTRIBUTION.md")
 
 
-if __name__ == "__main__":
+def main(arguments: Sequence[str]) -> None:
+    """Install a model, or build its wheel.
+
+    arguments (Sequence[str]): The arguments of the command line.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=MODELS, help="name of the model")
-    parser.add_argument("folder", type=Path, help="output folder of the wheel")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help="output folder of the wheel; default: install it"
+    )
+    given = parser.parse_args(arguments)
+    target = ["install"] if given.folder is None else ["wheel", "--wheel-dir", str(given.folder)]
     with TemporaryDirectory() as sources:
-        write_sources(MODELS[arguments.name], Path(sources))
-        command = ["build", "--wheel", "--outdir", str(arguments.folder), sources]
-        subprocess.run([sys.executable, "-m", *command], check=True)
+        write_sources(MODELS[given.name], Path(sources))
+        # spacy-elmo, the only dependency, is installed: it wrote the sources.
+        run([sys.executable, "-m", "pip", *target, "--no-deps", sources], check=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -72,6 +72,8 @@ def read_corpus_docs(
 ) -> Iterator[Doc]:
     """Read Docs from text files (one Doc per sentence) and .spacy files, with a progress bar.
 
+    `doc.user_data["source"]` is the text file of a Doc.
+
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
     format (str): Format of text files: 'sentences' (one per line) or 'text' (running text).
     lang (Optional[str]): Language of spaCy's tokenizer, for the format 'text'.
@@ -93,11 +95,14 @@ def _all_docs(
     files: Sequence[Path], annotated: Sequence[Path], format: str, lang: Optional[str]
 ) -> Iterator[Doc]:
     vocab = Vocab()
-    for sentence in read_sentences(files, format=format, lang=lang):
-        if len(vocab.strings) > MAX_STRINGS:
-            vocab = Vocab()
-        if sentence:
-            yield sentence_doc(vocab, sentence)
+    for file in files:
+        for sentence in read_sentences([file], format=format, lang=lang):
+            if len(vocab.strings) > MAX_STRINGS:
+                vocab = Vocab()
+            if sentence:
+                doc = sentence_doc(vocab, sentence)
+                doc.user_data["source"] = str(file)
+                yield doc
     for path in annotated:
         yield from read_annotated_docs(path, Vocab())
 

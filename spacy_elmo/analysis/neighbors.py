@@ -1,6 +1,6 @@
 """Search for the tokens of a corpus that are nearest to a token (Peters et al. 2018, table 4)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Optional
 
 import numpy as np
@@ -45,7 +45,9 @@ def find_neighbors(
     """Find the tokens of a corpus that are nearest to a token of a sentence, by cosine.
 
     If the corpus contains the sentence itself, the token is not its own neighbor. If the corpus
-    repeats a sentence, the result contains each of its tokens only once.
+    repeats a sentence, the result contains each of its tokens only once. In layer 0, all
+    occurrences of a word have the same vector, so the result contains each word only once: the
+    words with the most similar spelling.
 
     nlp (Language): A pipeline. The settings of its pipe `elmo` are used.
     sentence (Sequence[str]): The tokens of the sentence.
@@ -57,7 +59,7 @@ def find_neighbors(
         only other words. None: both.
     RETURNS (List[Neighbor]): The neighbors, the nearest first. Neighbors with equal similarity have
         the order of the corpus.
-    RAISES (ValueError): The layer does not exist, the corpus has no tokens, or n is below 1.
+    RAISES (ValueError): The layer does not exist, the corpus has no such tokens, or n is below 1.
     """
     if n < 1:
         raise ValueError(f"the number of neighbors must be at least 1, got {n}")
@@ -69,6 +71,7 @@ def find_neighbors(
     wanted = unit_vectors(mix_layers(pipe.predict([asked])[0], layer), "float32")[position]
     word = sentence[position].lower()
     itself = tuple(sentence), position
+    key = _word if layer == "0" else _place
     nearest: list[Neighbor] = []
     n_tokens = 0
     for doc, layers in with_layers(pipe, corpus):
@@ -77,30 +80,46 @@ def find_neighbors(
         if same_word is not None:
             is_same = np.array([token.text.lower() == word for token in doc], dtype=bool)
             similarities[is_same != same_word] = -np.inf
-        nearest = _best(nearest, doc, similarities, n, itself)
+        nearest = _best(nearest, doc, similarities, n, itself, key)
     if not n_tokens:
         raise ValueError("the corpus contains no tokens")
+    if not nearest:
+        kind = "word than" if same_word is False else "occurrence of"
+        raise ValueError(f"the corpus contains no other {kind} '{sentence[position]}'")
     return nearest
 
 
 def _best(
-    known: list[Neighbor], doc: Doc, similarities: np.ndarray, n: int, itself: Place
+    known: list[Neighbor],
+    doc: Doc,
+    similarities: np.ndarray,
+    n: int,
+    itself: Place,
+    key: Callable[[Neighbor], object],
 ) -> list[Neighbor]:
     """Return the n nearest among known neighbors and a Doc's tokens, without the query token.
 
-    `itself` is the place of the query token.
+    `itself` is the place of the query token. The first of all neighbors with a `key` counts.
     """
     minimum = known[-1].similarity if len(known) == n else -np.inf
-    found = {neighbor[1:]: neighbor for neighbor in known}
+    found = {key(neighbor): neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable").tolist():
         if similarities[i] <= minimum or len(found) == 2 * n:
             break
         sentence = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
         words = tuple(token.text for token in sentence)
         neighbor = Neighbor(float(similarities[i]), words, i - sentence.start)
-        if neighbor[1:] != itself:
-            found.setdefault(neighbor[1:], neighbor)
+        if _place(neighbor) != itself:
+            found.setdefault(key(neighbor), neighbor)
     return sorted(found.values(), key=lambda neighbor: -neighbor.similarity)[:n]
+
+
+def _place(neighbor: Neighbor) -> Place:
+    return neighbor.sentence, neighbor.position
+
+
+def _word(neighbor: Neighbor) -> str:
+    return neighbor.word
 
 
 def find_token(tokens: Sequence[str], wanted: str) -> int:
@@ -127,5 +146,5 @@ def find_token(tokens: Sequence[str], wanted: str) -> int:
         raise ValueError(
             f"'{wanted}' occurs {len(places)} times in the sentence. Give the position: {positions}"
         )
-    numbered = ", ".join(f"{i} {token}" for i, token in enumerate(tokens))
+    numbered = ", ".join(f"{i} '{token}'" for i, token in enumerate(tokens))
     raise ValueError(f"no token of the sentence is '{wanted}'. The tokens are {numbered}")

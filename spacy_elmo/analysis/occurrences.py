@@ -15,6 +15,10 @@ from .corpora import parse_task, with_layers
 
 Tokens = tuple[str, ...]
 
+# Keys in `Doc.user_data` of the Doc's source and date. The second key of each is the one that spaCy
+# uses for a custom attribute such as `doc._.date`.
+ORIGIN = tuple((name, ("._.", name, None, None)) for name in ("source", "date"))
+
 
 class Occurrence(NamedTuple):
     """Occurrence of a word in a Doc.
@@ -34,6 +38,13 @@ class Occurrence(NamedTuple):
     def sentence(self) -> Span:
         """Sentence of the word, or the whole Doc if sentences are not set."""
         return self.doc[self.start].sent if self.doc.has_annotation("SENT_START") else self.doc[:]
+
+    @property
+    def origin(self) -> str:
+        """Source and date of the Doc, from `doc.user_data` or `doc._`; "" if it has neither."""
+        data = self.doc.user_data
+        values = (data.get(key) or data.get(attribute) for key, attribute in ORIGIN)
+        return ", ".join(str(value) for value in values if value)
 
 
 class Drawn(NamedTuple):
@@ -72,8 +83,8 @@ def draw_occurrences(
     vocab (Optional[Vocab]): If given, the tokens and sentences of Docs are copied to this vocab,
         so that the memory of the original Docs and vocabs can be freed.
     RETURNS (List[Drawn]): The occurrences of each word, in the order of the words.
-    RAISES (ValueError): A word is empty, the limit is below 1, `gold` has another format, or no
-        span of the group has a label.
+    RAISES (ValueError): A word is empty, the limit is below 1, `gold` has another format, no span
+        of the group has a label, or none of the words occurs.
     """
     if limit < 1:
         raise ValueError(f"the limit of occurrences must be at least 1, got {limit}")
@@ -105,6 +116,11 @@ def draw_occurrences(
             f"no span of the corpus has a label for '{task.name}'. Its span groups: "
             f"{', '.join(sorted(groups)) or 'none'}"
         )
+    if not any(one.n_seen for one in evenly.values()):
+        names = ", ".join(f"'{word}'" for word in tokens_of)
+        place = "text" if task is None else f"span group {gold}"
+        case = "" if ignore_case else ", or add `ignore_case=True`"
+        raise ValueError(f"the {place} does not contain {names}. Check the spelling{case}")
     return [Drawn(word, evenly[key].n_seen, evenly[key].items()) for word, key in tokens_of.items()]
 
 
@@ -179,11 +195,13 @@ class _Evenly:
 
 
 def _copy(doc: Doc, vocab: Vocab) -> Doc:
-    """Copy the tokens and sentences of a Doc to another vocab."""
+    """Copy the tokens, sentences, source and date of a Doc to another vocab."""
     has_sentences = doc.has_annotation("SENT_START")
+    keys = [key for both in ORIGIN for key in both if key in doc.user_data]
     return Doc(
         vocab,
         words=[token.text for token in doc],
         spaces=[bool(token.whitespace_) for token in doc],
         sent_starts=[bool(token.is_sent_start) for token in doc] if has_sentences else None,
+        user_data={key: doc.user_data[key] for key in keys},
     )

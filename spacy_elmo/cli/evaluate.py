@@ -1,5 +1,6 @@
 """Command `python -m spacy elmo evaluate`."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Optional
@@ -20,6 +21,8 @@ from .options import CODE, FORCE, GPU_ID, PIPELINE, READER, load_pipeline
 
 CORPUS = "spacy.Corpus.v1"
 TOKEN_SCORES = "token_"
+BY_LABEL = re.compile("(.+)_per_(type|feat)")  # spaCy's names of scores with a value per label.
+SHORT = {"p": "precision", "r": "recall", "f": "F"}
 
 
 def evaluate_cli(
@@ -33,7 +36,7 @@ def evaluate_cli(
     gpu_id: int = GPU_ID,
     force: bool = FORCE,
 ) -> None:
-    """Score a pipeline on gold data of its tasks.
+    """Score a pipeline on gold data of its tasks, in total and by label.
 
     Use it for pairs, questions, roles and clusters: `spacy evaluate` cannot read their files, or
     does not show their scores.
@@ -51,6 +54,14 @@ def evaluate_cli(
     if output is not None:
         atomic_write(output, srsly.json_dumps(scores, indent=2) + "\n")
     msg.table([*rows, ("words/s", f"{scores['speed']:,.0f}")], aligns=("l", "r"))
+    for title, by_label in scores_by_label(scores).items():
+        names = list(next(iter(by_label.values())))
+        table = [
+            (label, *(f"{100 * found[name]:.2f}" for name in names))
+            for label, found in sorted(by_label.items())
+        ]
+        header = (title, *(SHORT.get(name, name) for name in names))
+        msg.table(table, header=header, divider=True, aligns=("l", *"r" * len(names)))
 
 
 def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
@@ -64,6 +75,28 @@ def main_scores(nlp: Language, scores: dict[str, Any]) -> list[str]:
     weighted = [name for name, weight in weights.items() if weight is not None and name in numbers]
     others = [name for name in numbers if name != "speed" and not name.startswith(TOKEN_SCORES)]
     return weighted or others
+
+
+def scores_by_label(scores: dict[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the scores of each label, such as `ents_per_type`.
+
+    scores (Dict[str, Any]): The result of `nlp.evaluate`.
+    RETURNS (Dict[str, Dict[str, Dict[str, float]]]): For each kind of score, such as "ents", the
+        scores of each label by name. Kinds without labels, and labels without scores, are left out.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, by_label in scores.items():
+        match = BY_LABEL.fullmatch(name)
+        if match and isinstance(by_label, dict):
+            # The scores of a label are a dict or, as in `cats_auc_per_type`, one number.
+            rows = {
+                label: value if isinstance(value, dict) else {"score": value}
+                for label, value in by_label.items()
+                if value is not None
+            }
+            if rows:
+                found[match[1]] = rows
+    return found
 
 
 def read_gold_examples(nlp: Language, data: Path, reader: Optional[str] = None) -> list[Example]:

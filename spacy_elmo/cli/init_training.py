@@ -19,6 +19,9 @@ TRAINABLE = {"lemmatizer": "trainable_lemmatizer"}
 PAIRS = ("elmo_textpair", "elmo_qa")
 # These components have recurrent layers, and learn faster without spaCy's encoder.
 WITH_ENCODER = (*PAIRS, "elmo_srl", "elmo_coref")
+# These components learn entities, also from the TSV files of HIPE.
+ENTITIES = ("ner", "elmo_crf")
+HIPE = "spacy-elmo.HIPECorpus.v1"
 PAGE = "https://spacy.io/api#architecture-pipeline"
 
 
@@ -38,7 +41,9 @@ def init_training_cli(
         "en_small", help="Language model: a path, an https:// URL, or the name of a published model"
     ),
     train: Optional[Path] = typer.Option(
-        None, exists=True, help="Training data: .spacy, or .jsonl for elmo_srl and others"
+        None,
+        exists=True,
+        help="Training data: .spacy, .tsv of HIPE for entities, or .jsonl for elmo_srl and others",
     ),
     dev: Optional[Path] = typer.Option(
         None, exists=True, help="Development data in the same formats"
@@ -66,8 +71,10 @@ def init_training_cli(
     config["paths"].update(train=train and str(train), dev=dev and str(dev))
     reader = reader_of(names, [path for path in (train, dev) if path])
     if reader is not None:
+        column = {"column": "NE-COARSE-LIT"} if reader == HIPE else {}
         for split in ("train", "dev"):
-            config["corpora"][split] = {"@readers": reader, "path": f"${{paths.{split}}}"}
+            path = f"${{paths.{split}}}"
+            config["corpora"][split] = {"@readers": reader, "path": path, **column}
     if str(output) == "-":
         echo(config.to_str())
         return
@@ -82,8 +89,9 @@ def init_training_cli(
 def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
     """Return the name of the reader for the components' training data.
 
-    spaCy's reader is for .spacy files, a component's own reader is for other files. There are two
-    exceptions for .spacy files. Components for pairs of texts use their own reader. `elmo_coref`
+    spaCy's reader is for .spacy files, a component's own reader is for other files. If a component
+    learns entities, .tsv files are read as HIPE's. There are two exceptions for .spacy files.
+    Components for pairs of texts use their own reader. `elmo_coref`
     uses its own reader if it is the only component, to keep the sentences of the Docs.
 
     names (List[str]): Names of the components' factories.
@@ -93,6 +101,8 @@ def reader_of(names: list[str], paths: list[Path]) -> Optional[str]:
     """
     own = [name for name in names if name in READERS]
     others = [path for path in paths if path.is_file() and path.suffix != ".spacy"]
+    if others and set(names) <= set(ENTITIES) and all(".tsv" in path.suffixes for path in paths):
+        return HIPE
     if not (others or set(own).intersection(PAIRS) or names == ["elmo_coref"]):
         return None
     if not own:

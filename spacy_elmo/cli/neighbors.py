@@ -8,7 +8,7 @@ from typing import Optional
 import srsly
 import typer
 
-from ..files.terminal import msg, one_line
+from ..files.terminal import one_line
 from .errors import check_new
 from .options import AS_JSON, FORCE, FORMAT, HTML, LANG, MODEL, SENTENCE, TOKEN
 from .output import Fit, cut_text, print_table
@@ -65,9 +65,6 @@ def neighbors_cli(
         neighbors = [{**one._asdict(), "word": one.word} for one in found]
         asked = {"sentence": tokens, "position": position, "word": tokens[position]}
         print(srsly.json_dumps({**asked, "layer": layer, "neighbors": neighbors}, indent=2))
-        return
-    if not found:
-        msg.warn(f"The corpus has no such tokens for {tokens[position]}")
         return
     rows: list[tuple[str, str, Fit]] = [("", "", partial(marked, tokens, position))]
     for one in found:

@@ -1,7 +1,7 @@
 """Command `python -m spacy elmo senses`."""
 
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 import typer
 
@@ -19,7 +19,9 @@ def senses_cli(
     word: list[str] = typer.Option([], help="A word to show; may be repeated"),
     output: Path = typer.Option("senses.html", "--output", "-o", help="HTML page to write"),
     gold: Optional[str] = typer.Option(
-        None, help="Gold senses: 'spans:NAME', the labels of a span group of .spacy files"
+        None,
+        help="Labels to compare, such as senses or centuries: 'spans:NAME', the labels of a span "
+        "group of .spacy files",
     ),
     ignore_case: bool = typer.Option(
         False, "--ignore-case", help="Count 'Bank' as an occurrence of 'bank'"
@@ -28,7 +30,7 @@ def senses_cli(
         2000, min=1, max=5000, help="Maximum number of occurrences to draw per word"
     ),
     projection: str = typer.Option("pca", help="'pca' or 'tsne'"),
-    seed: int = typer.Option(0, help="Random seed of groups and t-SNE"),
+    seed: int = typer.Option(0, help="Random seed of groups, t-SNE and permutations"),
     sentence: list[str] = typer.Option(
         [], help="Sentence to compare, with spaces between tokens; give two sentences"
     ),
@@ -69,13 +71,19 @@ def senses_cli(
     nlp = read_pipeline(model)
     sections = []
     if word:
-        docs = read_corpus_docs(texts, format=format, lang=lang or language_of(nlp, model))
+        language = lang or language_of(nlp, model)
+        docs = read_corpus_docs(texts, format=format, lang=language)
         drawn = draw_occurrences(
             docs, word, limit=limit, gold=gold, ignore_case=ignore_case, vocab=nlp.vocab
         )
-        sections.append(make_senses(nlp, drawn, projection=projection, seed=seed))
-        for notice in filter(None, (each["notice"] for each in sections[0]["words"])):
+        settings = {} if gold is None else {"gold": gold}
+        section = make_senses(
+            nlp, drawn, projection=projection, seed=seed, lang=language, **settings
+        )
+        sections.append(section)
+        for notice in filter(None, (each["notice"] for each in section["words"])):
             msg.warn(notice)
+        show_changes(section)
     if sentence:
         one, other = sentence
         sections.append(make_heat(nlp, one.split(), other.split()))
@@ -86,3 +94,18 @@ def senses_cli(
     write_page(output, title, sections, read=(model, *texts))
     if not is_stream(output):
         msg.good(f"Wrote {output}", f"{output.stat().st_size / 1e6:.2f} MB")
+
+
+def show_changes(section: dict[str, Any]) -> None:
+    """Print the distances of labels in the last view, the pipe's mix, with the p of the test.
+
+    section (dict): The section of the page.
+    """
+    rows = [
+        (each["word"], row[0], row[-1])
+        for each in section["words"]
+        for row in each["changes"]["rows"]
+    ]
+    if rows:
+        view = section["views"][-1]
+        msg.table(rows, header=("word", "labels", f"distance, {view}"), divider=True)

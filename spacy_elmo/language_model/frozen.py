@@ -104,11 +104,13 @@ def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
     """
     stored, bundle = read_model(path)
     if bundle.prediction is None:
+        files = f"{SOFTMAX_FILE} and {VOCABULARY_FILE}"
+        if stored.path.suffix in (".hdf5", ".h5"):
+            files = f"softmax/W and softmax/b in the file, and {VOCABULARY_FILE} beside it"
         raise ValueError(
-            f"{stored.path} has no {bundle.missing}, which a model needs to predict words. Use "
-            f"the folder that `python -m spacy elmo pretrain` wrote, with {SOFTMAX_FILE} and "
-            f"{VOCABULARY_FILE}; or an .hdf5 file with softmax/W and softmax/b, and "
-            f"{VOCABULARY_FILE} beside it."
+            f"{stored.path} has no {bundle.missing}, which a model needs to predict words: "
+            f"{files}. If it was published without, train a softmax on your text with "
+            f"`python -m spacy elmo pretrain CONFIG --pretraining.init {path}`"
         )
     return FrozenLanguageModel(bundle.bilm, *bundle.prediction)
 

@@ -74,22 +74,32 @@ function table(attributes, heads, rows) {
   return el("table", attributes, head, el("tbody", {}, ...rows));
 }
 
+// Build a table of figures, with a name in the first column.
+function figures({ heads, rows }) {
+  return table({}, heads.map((head, i) => [head, i ? "number" : ""]),
+    rows.map(([name, ...cells]) => el("tr", {}, el("th", { scope: "row" }, name),
+      ...cells.map((cell) => el("td", { class: "number" }, cell)))));
+}
+
 function sentence(line) {
   return el("bdi", {}, line.before, " ", el("mark", {}, line.itself), " ", line.after);
 }
 
 // Build a concordance: sentences aligned at a word, with cosines if lines have them, and with a
-// column of groups if `kind` names them.
+// column of groups if `kind` names them, and of sources if lines have them.
 function concordance(lines, kind = "") {
   const hasCosine = lines.length && "cosine" in lines[0];
+  const hasOrigin = lines.length && lines[0].origin !== undefined;
   const rows = lines.map((line) => el("tr", line.attributes || {},
     ...(hasCosine ? [el("td", { class: "number" }, line.cosine.toFixed(3))] : []),
     ...(kind ? [el("td", {}, symbol(line.number), " ", line.label)] : []),
+    ...(hasOrigin ? [el("td", { title: line.origin }, el("bdi", {}, line.origin))] : []),
     el("td", { class: "before" }, el("div", {}, el("bdi", {}, line.before))),
     el("td", { class: "word", title: line.itself }, el("mark", {}, line.itself)),
     el("td", { class: "after" }, el("bdi", {}, line.after))));
-  const heads = [["cosine", "number narrow"], [kind, "kind"], ["before", "number"],
-    ["word", "word"], ["after", ""]].slice(hasCosine ? 0 : 1).filter(([head]) => head);
+  const heads = [[hasCosine && "cosine", "number narrow"], [kind, "kind"],
+    [hasOrigin && "source", "kind"], ["before", "number"], ["word", "word"], ["after", ""]]
+    .filter(([head]) => head);
   return table({ class: "lines" }, heads, rows);
 }
 
@@ -134,6 +144,7 @@ function senses(data) {
     return {
       before: word.before[i], itself: word.itself[i], after: word.after[i],
       number: numberOf(i), label: labelOf(i), attributes: word.views.length ? attributes : {},
+      origin: word.origins.length ? word.origins[i] : undefined,
     };
   }
 
@@ -228,7 +239,8 @@ function senses(data) {
       const [x, y] = [at[2 * i] + 12, at[2 * i + 1] + 12];
       const [left, up] = [canvas.clientWidth - x + 24, canvas.clientHeight - y + 24];
       tip.replaceChildren(
-        el("div", { class: "quiet" }, symbol(line.number), " ", line.label), sentence(line));
+        el("div", { class: "quiet" }, symbol(line.number), " ", line.label,
+          line.origin ? ` · ${line.origin}` : ""), sentence(line));
       Object.assign(tip.style, x > left ? { left: "", right: `${left}px` }
         : { left: `${x}px`, right: "" });
       Object.assign(tip.style, y > up ? { top: "", bottom: `${up}px` }
@@ -304,7 +316,8 @@ function senses(data) {
       const found = pointed < 0 ? nearestDot(canvas.clientWidth / 2, canvas.clientHeight / 2)
         : nearestDot(at[2 * pointed], at[2 * pointed + 1], Infinity, arrows[event.key]);
       if (found >= 0) point(found);
-      live.textContent = pointed < 0 ? "" : `${labelOf(pointed)}: ${tip.lastChild.textContent}`;
+      const [label, text] = [...tip.childNodes].map((node) => node.textContent.trim());
+      live.textContent = pointed < 0 ? "" : `${label}: ${text}`;
     } else if (event.key === "Enter" || event.key === " ") choose(pointed);
     else if (event.key === "Escape") clear();
     else return;
@@ -346,13 +359,17 @@ function senses(data) {
       concordance(lines, kind));
   }
 
+  // Build the table of the distances of labels.
+  function changes() {
+    return [el("h3", {}, `Distances of ${word.views[view].colorings[0].name}`),
+      el("p", { class: "quiet" }, word.changes.note),
+      el("div", { class: "scroll" }, figures(word.changes))];
+  }
+
   function layers() {
-    const heads = word.table.heads.map((head, i) => [head, i ? "number" : ""]);
-    const rows = word.table.rows.map(([name, ...cells]) => el("tr", {},
-      el("th", { scope: "row" }, name),
-      ...cells.map((cell) => el("td", { class: "number" }, cell))));
     parts.layers.replaceChildren(
-      el("h3", {}, "All layers"), el("div", { class: "scroll" }, table({}, heads, rows)));
+      el("h3", {}, "All layers"), el("div", { class: "scroll" }, figures(word.table)),
+      ...(word.changes.rows.length ? changes() : []));
   }
 
   function render() {
@@ -378,7 +395,8 @@ function senses(data) {
       colorings: each.colorings.map((by) => ({ ...by, of: unpack(by.of, Uint16Array) })),
     }));
     const texts = one.before.map(
-      (before, i) => `${before} ${one.itself[i]} ${one.after[i]}`.toLowerCase());
+      (before, i) => [before, one.itself[i], one.after[i], one.origins[i] || ""]
+        .join(" ").toLowerCase());
     word = { ...one, views, texts };
     [group, region, chosen, pointed, isLong, coloring] = [null, null, -1, -1, false, 0];
     tip.hidden = true;
@@ -472,7 +490,7 @@ function bars(data) {
 // Build the section of the nearest tokens to a token.
 function neighbors(data) {
   return el("section", {}, el("h2", {}, data.heading), el("p", {}, sentence(data)),
-    data.lines.length ? concordance(data.lines) : el("p", { class: "notice" }, data.notice));
+    concordance(data.lines));
 }
 
 // Build the section of a curve: a line for each kind of damage, and its points as a table.

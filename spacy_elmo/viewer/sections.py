@@ -18,21 +18,18 @@ from .page import pack_fractions
 from .senses import CONTEXT, senses_section
 
 
-def make_senses(
-    nlp: Language, drawn: Sequence[Drawn], *, projection: str = "pca", seed: int = 0
-) -> dict[str, Any]:
+def make_senses(nlp: Language, drawn: Sequence[Drawn], **settings: Any) -> dict[str, Any]:
     """Compute the vectors of occurrences of words, and make the section with their maps.
 
     nlp (Language): A pipeline with a pipe `elmo`.
     drawn (Sequence[Drawn]): The occurrences of each word.
-    projection (str): "pca" or "tsne".
-    seed (int): Seed of k-means and t-SNE.
+    **settings: Settings of `senses_section`.
     RETURNS (dict): The section, for `make_page`.
     """
     pipe = elmo_pipe(nlp)
     layers = (occurrence_layers(pipe, one.occurrences, name=one.word) for one in drawn)
     vectors = [_with_mix(pipe, each) for each in layers]
-    return senses_section(drawn, vectors, _names(pipe), projection=projection, seed=seed)
+    return senses_section(drawn, vectors, _names(pipe), **settings)
 
 
 def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[str, Any]:
@@ -89,7 +86,6 @@ def neighbors_section(
         "heading": f"Nearest by cosine, {describe_input(layer)}",
         **_parts(sentence, position),
         "lines": lines,
-        "notice": "" if found else "The corpus has no such tokens.",
     }
 
 

@@ -1,11 +1,15 @@
 """Section with maps of words: the occurrences of each word, their groups and nearest neighbors."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Optional
 
 import numpy as np
+from spacy.util import get_lang_class
 from thinc.types import Floats1d, Floats2d, Floats3d, Ints1d
 
+from ..analysis.change import N_PERMUTATIONS, Change, measure_changes
 from ..analysis.clusters import agreement, find_clusters, match_clusters, typical_words
 from ..analysis.corpora import unit_vectors
 from ..analysis.occurrences import Drawn, Occurrence
@@ -25,6 +29,8 @@ def senses_section(
     *,
     projection: str = "pca",
     seed: int = 0,
+    gold: str = "spans:sense",
+    lang: Optional[str] = None,
 ) -> Section:
     """Make the section with maps of the occurrences of words.
 
@@ -33,22 +39,38 @@ def senses_section(
         layers and the mix). *Shape:* `(n_views, n, width)` each
     names (Sequence[str]): The names of the views.
     projection (str): "pca" or "tsne".
-    seed (int): Seed of k-means and t-SNE.
+    seed (int): Seed of k-means, t-SNE and permutations.
+    gold (str): "spans:NAME", the span group that `Occurrence.sense` comes from. The page calls the
+        labels NAME.
+    lang (Optional[str]): Language of the text. Its stop words do not describe groups. Default: the
+        language of each Doc's vocab.
     RETURNS (dict): The section, for `make_page`.
     """
     check_projection(projection)
+    label = gold.partition(":")[2]
     pairs = zip(drawn, vectors, strict=True)
-    words = [_word(one, views, names, projection, seed) for one, views in pairs]
+    words = [_word(one, views, names, projection, seed, label, lang) for one, views in pairs]
     return {"type": "senses", "views": list(names), "words": words}
 
 
 def _word(
-    drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
+    drawn: Drawn,
+    vectors: Floats3d,
+    names: Sequence[str],
+    projection: str,
+    seed: int,
+    label: str,
+    lang: Optional[str],
 ) -> Section:
     found = drawn.occurrences
     before, itself, after = zip(*map(_parts, found)) if found else ((), (), ())
-    # A map needs at least two occurrences.
-    views, table = _views(drawn, vectors, names, projection, seed) if len(found) > 1 else ([], [])
+    origins = [one.origin for one in found]
+    views: list[Section] = []
+    table: list[list[str]] = []
+    changes: list[list[Change]] = []
+    if len(found) > 1:  # A map needs at least two occurrences.
+        views, table = _views(drawn, vectors, names, projection, seed, label, lang)
+        changes = _changes(drawn, vectors, seed)
     heads = ["", "variance shown", "groups", "silhouette", "purity", "adjusted Rand index"]
     return {
         "word": drawn.word,
@@ -57,13 +79,22 @@ def _word(
         "before": before,
         "itself": itself,
         "after": after,
+        # One source of all occurrences is known from the title of the page.
+        "origins": origins if len(set(origins)) > 1 else [],
         "views": views,
         "table": {"heads": heads[: len(table[0])] if table else heads[:4], "rows": table},
+        "changes": _change_table(changes, names),
     }
 
 
 def _views(
-    drawn: Drawn, vectors: Floats3d, names: Sequence[str], projection: str, seed: int
+    drawn: Drawn,
+    vectors: Floats3d,
+    names: Sequence[str],
+    projection: str,
+    seed: int,
+    label: str,
+    lang: Optional[str],
 ) -> tuple[list[Section], list[list[str]]]:
     """Make a view (map, clusters, neighbors) of each layer and of the mix.
 
@@ -73,7 +104,7 @@ def _views(
         name, share of the variance, number of clusters and scores.
     """
     senses = [one.sense for one in drawn.occurrences]
-    contexts = [_context(one) for one in drawn.occurrences]
+    contexts = [_context(one, _stop_words(lang or one.doc.vocab.lang)) for one in drawn.occurrences]
     views: list[Section] = []
     table: list[list[str]] = []
     below: Optional[tuple[Floats2d, Ints1d]] = None
@@ -90,7 +121,7 @@ def _views(
         if any(senses):
             purity, adjusted_rand = agreement(numbers, senses)
             row += [f"{purity:.1%}", f"{adjusted_rand:.3f}"]
-            colorings.insert(0, _by_sense(senses))
+            colorings.insert(0, _by_label(senses, label))
         table.append(row)
         neighbors, cosines = nearest(units, N_NEIGHBORS)
         views.append(
@@ -125,11 +156,38 @@ def _parts(one: Occurrence) -> tuple[str, str, str]:
     return before, one.doc[one.start : one.end].text, after
 
 
-def _by_sense(senses: Sequence[str]) -> Section:
+def _changes(drawn: Drawn, vectors: Floats3d, seed: int) -> list[list[Change]]:
+    """Compare the labels of occurrences in each view. A list is empty if there is one label."""
+    docs = [one.doc for one in drawn.occurrences]
+    labels = [one.sense for one in drawn.occurrences]
+    return [measure_changes(unit_vectors(layer), labels, docs, seed=seed) for layer in vectors]
+
+
+def _change_table(changes: Sequence[Sequence[Change]], names: Sequence[str]) -> Section:
+    """Make the table of the distances of labels: a row for each two labels, a column per view."""
+    rows = [
+        [f"{each[0].one}, {each[0].other}", *(show_change(change) for change in each)]
+        for each in zip(*changes)
+    ]
+    note = (
+        "Cosine distance of the mean vectors of two labels. p is the share of random divisions of "
+        f"the same occurrences that have at least this distance, out of {N_PERMUTATIONS:,} and the "
+        "real one. If p is small, the use of the word differs. If all occurrences in a Doc have "
+        "the same label, whole Docs are divided."
+    )
+    return {"heads": ["", *names], "rows": rows, "note": note}
+
+
+def show_change(change: Change) -> str:
+    """Return distance and p of a change as text."""
+    return f"{change.distance:.3f} (p = {change.p:.3f})"
+
+
+def _by_label(senses: Sequence[str], name: str) -> Section:
     labels = sorted(set(senses))
     numbers = np.array([labels.index(sense) for sense in senses])
-    note = "Click a sense to show only its occurrences."
-    return _coloring("Gold senses", "sense", numbers, labels, [], note)
+    note = f"Click a {name} to show only its occurrences."
+    return _coloring(name, name, numbers, labels, [], note)
 
 
 def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
@@ -138,8 +196,8 @@ def _by_group(numbers: Ints1d, contexts: Sequence[Sequence[str]]) -> Section:
     labels = [f"group {number + 1}" for number in groups]
     several = (
         "The words below a group are more frequent near its occurrences (within five tokens) than "
-        "near other occurrences. Similar groups of two layers have the same number. Click a group "
-        "to show only its occurrences."
+        "near other occurrences. Stop words are left out. Similar groups of two layers have the "
+        "same number. Click a group to show only its occurrences."
     )
     note = several if len(typical) > 1 else "These vectors form no groups."
     words = [typical.get(number, []) for number in groups]
@@ -182,17 +240,26 @@ def _figure(value: Optional[float], form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def _context(one: Occurrence) -> list[str]:
+@lru_cache(maxsize=16)
+def _stop_words(lang: str) -> frozenset[str]:
+    """Return spaCy's stop words of a language; none if spaCy does not know the language."""
+    with suppress(ImportError):
+        return frozenset(get_lang_class(lang).Defaults.stop_words)
+    return frozenset()
+
+
+def _context(one: Occurrence, stop_words: Collection[str]) -> list[str]:
     """Return the words among the five tokens before and after an occurrence, in lower case.
 
-    Punctuation and the occurrence itself are left out.
+    Punctuation, stop words and the occurrence itself are left out. A long s counts as s.
     """
     sentence = one.sentence
     around = [
         *one.doc[max(sentence.start, one.start - WINDOW) : one.start],
         *one.doc[one.end : min(max(sentence.end, one.end), one.end + WINDOW)],
     ]
-    return [token.text.lower() for token in around if any(map(str.isalnum, token.text))]
+    words = [token.text.lower() for token in around if any(map(str.isalnum, token.text))]
+    return [word for word in words if word.replace("\u017f", "s") not in stop_words]
 
 
 def pca(vectors: Floats2d) -> tuple[Floats2d, Floats1d]:

@@ -27,6 +27,7 @@ from ..files.remote import PublishedFile
 from .limits import LARGEST_JSON, largest_unpacked
 
 TIMEOUT = (15.0, 60.0)  # Seconds to wait for a connection, and for the next bytes.
+PROXY = " (behind a proxy, set HTTPS_PROXY to its URL)"
 PAUSE = 1.0  # Seconds before the second attempt. Each further pause is twice as long.
 ATTEMPTS = 5  # Maximum number of consecutive attempts without new bytes.
 ATTEMPTS_TO_REACH = 2  # Maximum number of attempts if the server never answered.
@@ -164,7 +165,7 @@ def _fetch(session: requests.Session, file: PublishedFile, part: _Part, bar: Any
             kept = f". Run the same command again to resume after {size:,} bytes"
             raise DownloadError(
                 f"{file.url} cannot be {'fetched' if was_reached else 'reached'}: "
-                f"{_short(reason)}{kept if size else ''}"
+                f"{_short(reason)}{'' if was_reached else PROXY}{kept if size else ''}"
             ) from None  # The error of the last attempt is in the message.
         time.sleep(PAUSE * 2 ** max(0, failures - 1))
 

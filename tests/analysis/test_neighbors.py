@@ -1,6 +1,7 @@
 """Nearest tokens in context, against all cosines in numpy."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,7 +79,6 @@ def neighbors_of(run, *options, **settings):
     ("token", "options", "expected"),
     [
         ("play", [], {}),
-        (1, ["--layer", "0", "-n", 7], {"select": lambda layers: layers[0]}),
         (3, ["--layer", "1", "-n", 7], {"select": lambda layers: layers[1]}),
         (".", ["--layer", "average"], {"select": lambda layers: layers.mean(axis=0)}),
         (1, ["-n", 1000], {}),
@@ -94,10 +94,20 @@ def test_json_and_table(run, token, options, expected):
     shown = [f"{one.similarity:.3f} {one.word} {marked(one[1], one[2], 60)}" for one in found]
     itself = "the [play] ends ." if token in (1, "play") else "the play ends [.]"
     assert [line for line in lines if line][2:] == [itself, *shown]
-    if "0" in options:  # equal words have equal vectors there, in whatever order
-        assert found[0].word == "play"
-        found = [one._replace(sentence=s, position=i) for one, (_, s, i) in zip(found, expected)]
     check(found, expected)
+
+
+def test_spellings(run):
+    """Layer 0 sees only the word: each word is found once, the most similar spelling first."""
+    expected = {}
+    for similarity, sentence, position in brute_force(select=lambda layers: layers[0]):
+        expected.setdefault(sentence[position], similarity)
+    found = neighbors_of(run, "--layer", "0", "-n", 1000)
+    assert {one.word: pytest.approx(one.similarity, abs=1e-6) for one in found} == expected
+    assert len(found) == len(expected)
+    assert found[0].word == SENTENCE[1]
+    first = neighbors_of(run, "--layer", "0", "-n", 2, "--other-words")
+    assert first == [one for one in found if one.word.lower() != SENTENCE[1]][:2]
 
 
 def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
@@ -112,8 +122,12 @@ def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
     make_nlp(initial_state="zeros").to_disk("pipeline")
     check(neighbors_of(run, model="pipeline"), brute_force(warm=False)[:10])
     (tmp_path / "short.txt").write_text("nothing here\n")
-    assert neighbors_of(run, "--same-word", corpus=["short.txt"]) == []
-    assert "no such tokens" in run("--same-word", corpus=["short.txt"])
+    shown = run("--same-word", "--html", "page.html", corpus=["short.txt"], status=1)
+    assert "contains no other occurrence of 'play'" in shown
+    assert not Path("page.html").exists()
+    (tmp_path / "one.txt").write_text("play\n")
+    shown = run("--other-words", corpus=["one.txt"], status=1)
+    assert "contains no other word than 'play'" in shown
     (tmp_path / "empty.txt").touch()
     assert "contains no tokens" in run(corpus=["empty.txt"], status=1)
     for layer in ("3", "-1", "bottom", ""):
@@ -174,7 +188,7 @@ def test_position_or_word():
         (TOKENS, "6", "no token 6. The sentence has the tokens 0 to 5$"),
         (["In", "2010"], "2010", "0 to 1. The word '2010' is token 1$"),
         (TOKENS, "plays", "occurs 2 times in the sentence. Give the position: 2 or 5"),
-        (TOKENS, "in", "no token of the sentence is 'in'. The tokens are 0 In, 1 2, 2 plays"),
+        (TOKENS, "in", "no token of the sentence is 'in'. The tokens are 0 'In', 1 '2', 2 'plays'"),
         (TOKENS, "²", "no token of the sentence is '²'"),
         ([], "0", "has no token"),
     ],

@@ -28,8 +28,23 @@ def test_words_stand_where_they_stand():
     assert (of_a.word, places(of_a)) == ("of a", [(1, 3)])
     (both,) = draw_occurrences(docs, ["BANK"], ignore_case=True)
     assert places(both) == [(1, 2), (0, 1), (3, 4), (6, 7)]
-    (absent,) = draw_occurrences(docs, ["river"])
+    _, absent = draw_occurrences(docs, ["bank", "river"])
     assert (absent.n_total, absent.occurrences) == (0, [])
+    wanted = "the text does not contain 'BANK', 'river'. Check the spelling"
+    check_refused(lambda: draw_occurrences(docs, ["BANK", "river"]), wanted, "ignore_case")
+    check_refused(lambda: draw_occurrences(docs, ["sea"], ignore_case=True), "not contain 'sea'")
+
+
+def test_source_and_date():
+    """Those of the Doc, as data or custom attributes. Nothing else of the Doc is copied."""
+    docs = docs_of(*["a bank"] * 4)
+    docs[0].user_data.update(source="letters/1.txt", date=1848, more="x")
+    docs[1].user_data.update({("._.", "date", None, None): "1849-05-01"})
+    docs[2].user_data.update(source="b", date=None)
+    (drawn,) = draw_occurrences(docs, ["bank"], vocab=Vocab())
+    expected = ["letters/1.txt, 1848", "1849-05-01", "b", ""]
+    assert [one.origin for one in drawn.occurrences] == expected
+    assert "more" not in drawn.occurrences[0].doc.user_data
 
 
 def test_copies_keep_tokens_blanks_and_sentences():

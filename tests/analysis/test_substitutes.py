@@ -82,6 +82,7 @@ def test_one_word_pipelines_and_models_without_a_softmax(tmp_path):
     assert len(substitutes_of(write_source(tmp_path / "pipeline"), "cat")[0]) == 3
     shown = run(write_safetensors(tmp_path / "a.safetensors"), "cat", status=1)
     assert "has no softmax, which a model needs" in shown
-    assert "`python -m spacy elmo pretrain` wrote" in shown
+    assert "softmax.safetensors and vocab.txt. If it was published without, train" in shown
+    assert f"pretrain CONFIG --pretraining.init {tmp_path / 'a.safetensors'}`" in shown
     (tmp_path / "model" / "vocab.txt").unlink()
     assert "has no vocab.txt" in run(model, "cat", status=1)

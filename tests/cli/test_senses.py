@@ -63,10 +63,40 @@ def test_gold_senses(run):
     DocBin(docs=docs).to_disk("docs.spacy")
     (section,) = run("docs.spacy", "--word", "bank", "--gold", "spans:senses")["sections"]
     coloring = section["words"][0]["views"][0]["colorings"][0]
+    assert (coloring["name"], coloring["kind"]) == ("senses", "senses")
     assert coloring["labels"] == ["house", "shore"]
     assert shown_pages.numbers(coloring["of"]).tolist() == [1, 0, 0, 0]
     # layer 0: one group
     assert section["words"][0]["table"]["rows"][0][-2:] == ["75.0%", "0.000"]
+
+
+def test_periods(run):
+    """Distances with their p for each two labels; the source and date of each dot."""
+    docs = [Doc(Vocab(), words=["a", "bank", str(i % 3)]) for i in range(6)]
+    for i, doc in enumerate(docs):
+        doc.spans["century"] = [Span(doc, 1, 2, "18th" if i < 3 else "19th")]
+        doc.user_data.update(source=f"letter {i}", date=1790 + 10 * i)
+    DocBin(docs=docs, store_user_data=True).to_disk("docs.spacy")
+    data = run("docs.spacy", "--word", "bank", "--gold", "spans:century")
+    (word,) = data["sections"][0]["words"]
+    assert word["origins"] == [f"letter {i}, {1790 + 10 * i}" for i in range(6)]
+    changes = word["changes"]
+    assert changes["heads"] == ["", "layer 0", "layer 1", "layer 2", "mix (top)"]
+    # Both centuries have the same three sentences.
+    assert changes["rows"] == [["18th, 19th", *["0.000 (p = 1.000)"] * 4]]
+    assert "999" in changes["note"]
+    assert word["views"][0]["colorings"][0]["name"] == "century"
+    assert "word labels distance, mix (top)" in " ".join(data["output"].split())
+    assert "bank 18th, 19th 0.000 (p = 1.000)" in " ".join(data["output"].split())
+
+
+def test_files_are_sources(run):
+    Path("more.txt").write_text("my bank\n", "utf8")
+    (word,) = run("text.txt", "more.txt", "--word", "bank")["sections"][0]["words"]
+    assert word["origins"] == ["text.txt"] * 4 + ["more.txt"]
+    (word,) = run("text.txt", "--word", "bank")["sections"][0]["words"]
+    assert word["origins"] == []
+    assert word["changes"]["rows"] == []
 
 
 def test_sentences_and_pipeline(run, make_nlp):
@@ -87,6 +117,8 @@ def test_sentences_and_pipeline(run, make_nlp):
         (["text.txt"], "CORPUS and --word need each other"),
         (["--sentence", "a"], "expected two sentences, got 1"),
         (["--sentence", "a", "--sentence", " "], "no token"),
+        (["text.txt", "--word", "banks", "--word", "never"], "does not contain 'banks', 'never'"),
+        (["text.txt", "--word", "BANK"], "Check the spelling, or add --ignore-case"),
     ],
 )
 def test_nothing_to_show(run, arguments, message):

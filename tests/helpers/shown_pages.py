@@ -29,7 +29,8 @@ def fractions(text):
 COLORING = {"name": str, "kind": str, "of": str, "labels": [str], "typical": [[str]], "note": str}
 VIEW = {"facts": str, "places": str, "neighbors": str, "cosines": str, "colorings": [COLORING]}
 WORD = {"word": str, "total": int, "notice": str, "before": [str], "itself": [str], "after": [str]}
-WORD |= {"views": [VIEW], "table": {"heads": [str], "rows": [[str]]}}
+TABLE = {"heads": [str], "rows": [[str]]}
+WORD |= {"origins": [str], "views": [VIEW], "table": TABLE, "changes": {**TABLE, "note": str}}
 BAR = {"names": [str], "share": float, "figure": str}
 CURVE = {"name": str, "points": [list]}
 LINE = {"before": str, "itself": str, "after": str}
@@ -37,7 +38,7 @@ FORMS = {
     "senses": {"views": [str], "words": [WORD]},
     "heat": {"views": [str], "rows": [str], "columns": [str], "cosines": [str]},
     "bars": {"heading": str, "columns": [str], "measure": str, "rows": [BAR], "note": str},
-    "neighbors": {"heading": str, **LINE, "lines": [{**LINE, "cosine": float}], "notice": str},
+    "neighbors": {"heading": str, **LINE, "lines": [{**LINE, "cosine": float}]},
     "curve": {"heading": str, "across": [list], "up": [list], "lines": [CURVE]},
 }
 
@@ -66,7 +67,9 @@ def _senses(section):
     for word in section["words"]:
         n, table = len(word["before"]), word["table"]
         assert n == len(word["itself"]) == len(word["after"]) <= word["total"]
-        assert all(len(row) == len(table["heads"]) for row in table["rows"])
+        assert len(word["origins"]) in (0, n)
+        for one in (table, word["changes"]):
+            assert all(len(row) == len(one["heads"]) for row in one["rows"])
         assert bool(word["notice"]) == (n < 2)
         assert len(word["views"]) == len(table["rows"]) == (n > 1) * len(section["views"])
         for view in word["views"]:

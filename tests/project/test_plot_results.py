@@ -8,7 +8,7 @@ import pytest
 import srsly
 from matplotlib.figure import Figure
 
-from helpers.scored_runs import make_run
+from helpers.scored_runs import make_damaged, make_run
 from scripts.experiments.runs import write_runs
 from scripts.figures import plot_results, plotting
 
@@ -93,6 +93,31 @@ def test_updates(figure):
     drawn = [[line.get_xydata().tolist() for line in axes.lines] for axes in panels]
     shown = [list(map(list, history)) for history in histories.values() if history]
     assert drawn == [shown[:3], shown[3:5]]
+
+
+def test_one_legend(figure):
+    """It is above the panels, so it hides no line. A variant has one look, also where one lacks."""
+    runs = [
+        make_damaged("robustness wnut17 tok2vec", 0, 0.3, 0.2),
+        make_damaged("robustness wnut17 input", 0, 0.5, 0.4),
+        make_damaged("robustness uner_ewt input", 0, 0.5, 0.4),
+    ]
+    for draw, given in (
+        (plot_results.draw_robustness, runs),
+        (plot_results.draw_sample_efficiency, EFFICIENCY),
+    ):
+        figure.clear()
+        draw(given, Path("a.svg"))
+        assert [axes.get_legend() for axes in figure.axes] == [None] * len(figure.axes)
+        (legend,) = figure.legends
+        names = [text.get_text() for text in legend.get_texts()]
+        assert names == ["without ELMo", "ELMo at the input"]
+        colors = {}
+        for axes in figure.axes:
+            for handle, label in zip(*axes.get_legend_handles_labels()):
+                colors.setdefault(label, set()).add(handle[0].get_color())
+        assert [len(colors[name]) for name in names] == [1, 1]
+        assert not set.intersection(*colors.values())
 
 
 def test_layer_weights(figure):

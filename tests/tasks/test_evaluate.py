@@ -6,7 +6,7 @@ import pytest
 import srsly
 from spacy.tokens import DocBin
 
-from spacy_elmo.cli.evaluate import read_gold_examples
+from spacy_elmo.cli.evaluate import read_gold_examples, scores_by_label
 
 from helpers.commands import shown_by
 from helpers.tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples
@@ -28,6 +28,31 @@ def test_all_of_a_file_counts(know, tmp_path):
     shown = shown_by("evaluate", tmp_path / "pipeline", tmp_path / "test.spacy")
     assert f"ents_f {100 * nlp.evaluate(data)['ents_f']:.2f}" in shown
     assert "token_acc" not in shown
+    words = " ".join(shown.split())
+    assert "ents precision recall F" in words
+    for label, scores in nlp.evaluate(data)["ents_per_type"].items():
+        p, r, f = (f"{100 * scores[name]:.2f}" for name in "prf")
+        assert f"{label} {p} {r} {f}" in words
+
+
+def test_scores_by_label():
+    """Every kind that spaCy's scorer and ours give: dicts, numbers, and none."""
+    prf = {"p": 1.0, "r": 0.5, "f": 2 / 3}
+    scores = {
+        "cats_f_per_type": {"a": prf},
+        "cats_auc_per_type": {"a": 0.75, "b": None},
+        "spans_sc_per_type": {"x": prf, "y": prf},
+        "morph_per_feat": {"Case": prf},
+        "dep_las_per_type": None,
+        "srl_per_type": {},
+        "ents_f": 0.5,
+    }
+    assert scores_by_label(scores) == {
+        "cats_f": {"a": prf},
+        "cats_auc": {"a": {"score": 0.75}},
+        "spans_sc": {"x": prf, "y": prf},
+        "morph": {"Case": prf},
+    }
 
 
 def test_scores_by_the_reader_of_the_config(know, tmp_path):

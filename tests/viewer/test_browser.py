@@ -41,7 +41,8 @@ def drawn(word, n, vocab):
         around = ["river", "mud"] if i % 2 else ["money", "loan"]
         words = [around[0], f"n{i}", word, *(HOSTILE[i].split(" ") if i < len(HOSTILE) else around)]
         sense = f"<i>{around[0]}</i>" if word == "bank" else ""
-        found.append(Occurrence(Doc(vocab, words=words), 2, 3, sense))
+        doc = Doc(vocab, words=words, user_data={"source": f"<b>{around[0]}</b>", "date": 1800 + i})
+        found.append(Occurrence(doc, 2, 3, sense))
     return Drawn(word, n, found)
 
 
@@ -287,9 +288,21 @@ def test_groups_and_gold_senses(page, section):
     assert legend.first.inner_text().startswith("group 1")
     assert "river" in page.locator(".typical", has_text="river").first.inner_text()
     assert heading(page) == f"{N} occurrences"
-    layers = page.locator(".layers table tr")
+    layers = page.locator(".layers table").first.locator("tr")
     assert layers.count() == 1 + len(VIEWS)
     assert "100.0%" in layers.nth(3).inner_text()
+    distances = page.locator(".layers table").nth(1).locator("tbody tr")
+    assert distances.count() == 1
+    assert distances.locator("th").inner_text() == "<i>money</i>, <i>river</i>"
+    assert distances.locator("td").last.inner_text().endswith("(p = 0.001)")
+
+
+def test_source_and_date_of_a_dot(page, section):
+    page.mouse.move(*dots(page, section)[7])
+    assert "<i>river</i> · <b>river</b>, 1807" in page.locator(".tip").inner_text()
+    assert rows(page).first.locator("td").nth(1).inner_text() == "<b>money</b>, 1800"
+    page.get_by_label("Filter").fill("1807")
+    assert rows(page).count() == 1
 
 
 def test_words_and_the_whole_list(page):

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 from spacy_elmo.analysis.corpora import unit_vectors
+from spacy_elmo.analysis.occurrences import Occurrence
 from spacy_elmo.viewer.page import pack_fractions, pack_numbers
-from spacy_elmo.viewer.senses import align_places, nearest, pca, project
+from spacy_elmo.viewer.senses import _context, _stop_words, align_places, nearest, pca, project
 
 from helpers import shown_pages
 
@@ -72,3 +75,18 @@ def test_packing():
     assert pack_numbers(np.array([], dtype=int)) == ""
     with pytest.raises(ValueError, match="uint16"):
         pack_numbers(np.array([65_536]))
+
+
+@pytest.mark.parametrize(
+    ("lang", "expected"),
+    [
+        ("de", "by were fluss"),
+        ("en", "i\u017ft dem fluss"),
+        ("xx", "i\u017ft by dem were fluss"),
+        ("unknown", "i\u017ft by dem were fluss"),
+    ],
+)
+def test_stop_words_describe_no_group(lang, expected):
+    """Those of the language of the text. A long s counts as s."""
+    doc = Doc(Vocab(), words=["i\u017ft", "By", ":", "Bank", "dem", "were", "Fluss"])
+    assert _context(Occurrence(doc, 3, 4, ""), _stop_words(lang)) == expected.split()

@@ -250,8 +250,18 @@ def test_no_server(server, target, monkeypatch):
     server.close()
     pauses = []
     monkeypatch.setattr(module, "time", types.SimpleNamespace(sleep=pauses.append))
-    fails(server, target, "cannot be reached")
+    fails(server, target, r"cannot be reached: .*\(behind a proxy, set HTTPS_PROXY to its URL\)")
     assert pauses == [module.PAUSE]  # one more attempt, and soon
+
+
+def test_proxy(server, target, monkeypatch):
+    """The server is a proxy if it gets the whole URL of another server."""
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", "")
+    file = PublishedFile("http://models.invalid/model.bin")
+    server.files[file.url] = BYTES
+    download(file, target)
+    assert_whole(target)
 
 
 def test_full_disk_is_said_before(server, target, monkeypatch):

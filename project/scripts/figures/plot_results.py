@@ -11,7 +11,7 @@ from wasabi import msg
 from ..experiments.runs import Run
 from ..experiments.trials import GAINS, TRANSFORMER
 from .plot_learning_curve import draw_learning_curve
-from .plotting import TEXT, Axes, looks, picture, ticker
+from .plotting import TEXT, Axes, Figure, Look, looks, picture, ticker
 from .results import (
     COMPARED,
     SCORES,
@@ -36,13 +36,14 @@ MIXED = ("average", "concat")  # Inputs of a probe that combine the layers.
 def draw_sample_efficiency(runs: list[Run], output: Path) -> None:
     """Draw the score over the share of training data, one panel per corpus (paper: figure 1)."""
     panels = group(runs, "data")
+    look_of = _variant_looks(runs)
     with picture(output, 1 + 4 * len(panels), 3.6) as figure:
         all_axes = figure.subplots(1, len(panels), squeeze=False).flat
         for axes, ((data,), found) in zip(all_axes, panels.items()):
             score = shown_scores(found)[0]
-            for ((variant,), line), look in zip(group(found, "variant").items(), looks()):
-                points = _points(line, "share", score)
-                _draw_line(axes, dict(sorted(points.items())), spoken(variant), look.of_line)
+            for (variant,), line in group(found, "variant").items():
+                points = dict(sorted(_points(line, "share", score).items()))
+                _draw_line(axes, points, spoken(variant), look_of[variant].of_line)
             axes.set_xscale("log")
             axes.set_xticks(sorted({run.share for run in found}))
             axes.xaxis.set_minor_locator(ticker.NullLocator())
@@ -50,7 +51,7 @@ def draw_sample_efficiency(runs: list[Run], output: Path) -> None:
             axes.set_xlabel("share of the training sentences")
             axes.set_ylabel(SCORES[score])
             axes.set_title(spoken(data))
-            axes.legend()
+        _add_legend(figure)
 
 
 def draw_updates(runs: list[Run], output: Path) -> None:
@@ -79,26 +80,28 @@ def draw_updates(runs: list[Run], output: Path) -> None:
             axes.set_xlabel("steps")
             axes.set_ylabel(f"{SCORES[shown_scores(both.pair[0])[0]]}, dev")
             axes.set_title(both.name)
-            axes.legend(fontsize="small")
         for axes in all_axes[len(panels) :]:
             axes.set_visible(False)
+        _add_legend(figure)
 
 
 def draw_robustness(runs: list[Run], output: Path) -> None:
     """Draw the score by share of damaged words: a row per corpus, a column per kind of damage."""
     corpora = group(runs, "data")
+    look_of = _variant_looks(runs)
     n_columns = max(len(damage_kinds(found)) for found in corpora.values())
     with picture(output, 3.4 * n_columns, 3.0 * len(corpora)) as figure:
         all_axes = figure.subplots(len(corpora), n_columns, squeeze=False)
         for row, ((data,), found) in zip(all_axes, corpora.items()):
             for axes, kind in zip(row, damage_kinds(found)):
-                for ((variant,), each), look in zip(group(found, "variant").items(), looks()):
-                    _draw_line(axes, damage_points(each, kind), spoken(variant), look.of_line)
+                for (variant,), each in group(found, "variant").items():
+                    line = look_of[variant].of_line
+                    _draw_line(axes, damage_points(each, kind), spoken(variant), line)
                 axes.xaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=0, symbol=" %"))
                 axes.set_xlabel("damaged words")
                 axes.set_ylabel(SCORES[shown_scores(found)[0]])
                 axes.set_title(f"{spoken(data)}, {kind}")
-                axes.legend(fontsize="small")
+        _add_legend(figure)
 
 
 def draw_layer_weights(runs: list[Run], output: Path) -> None:
@@ -214,6 +217,20 @@ def _learned_weights(runs: list[Run]) -> dict[str, list[list[float]]]:
                 below = ": ".join(filter(None, (spoken(run.variant), place)))
                 bars.setdefault(f"{above}\n{below}", []).append(mix.weights)
     return bars
+
+
+def _variant_looks(runs: list[Run]) -> dict[str, Look]:
+    """Return the look of each variant, the same in all panels, also if a panel lacks a variant."""
+    return {variant: look for (variant,), look in zip(group(runs, "variant"), looks())}
+
+
+def _add_legend(figure: Figure) -> None:
+    """Add one legend for all panels, above them: in a panel, it would lie over the lines."""
+    handles = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=2)
 
 
 def _title(*parts: str) -> str:

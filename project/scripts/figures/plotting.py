@@ -43,7 +43,7 @@ STYLE = {
 }
 WITHOUT_DATE = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
 
-__all__ = ["TEXT", "Axes", "looks", "picture", "ticker"]
+__all__ = ["TEXT", "Axes", "Figure", "Look", "looks", "picture", "ticker"]
 
 
 class Look(NamedTuple):

@@ -37,12 +37,12 @@ def make_bio_corpus(path: PathSetting, spans_key: Optional[str] = None) -> Reade
     def check(doc: Doc) -> None:
         reference_spans(doc, spans_key)
         if spans_key is not None and spans_key not in doc.spans:
-            _regroup(doc, spans_key)
+            regroup(doc, spans_key)
 
     return gold_reader(path, BIO_SCHEMA, _make_tagged, check)
 
 
-def _regroup(doc: Doc, spans_key: str) -> None:
+def regroup(doc: Doc, spans_key: str) -> None:
     """Move the entities of a Doc to a span group, if entities are annotated.
 
     RAISES (ValueError): Only some tokens are annotated. A span group cannot store which ones.
