@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 from xml.etree import ElementTree
 
-import srsly
-
 from ..files import user_path
 from ..files.errors import named_errors
 from ..files.input_files import numbered_lines
+from ..text.reading import parse_json
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = (".jsonl", ".jsonl.gz")
@@ -107,7 +106,7 @@ def _read_jsonl(path: Path) -> Iterator[Sentence]:
         if not content.strip():
             continue
         with named_errors(f"line {number}"):
-            line = srsly.json_loads(content.decode("utf8"))
+            line = parse_json(content.decode("utf8"))
             if not isinstance(line, dict):
                 raise ValueError(f"expected a JSON object, got {json.dumps(line)[:40]}")
         words = [word.replace("_", " ").split() or [word] for word in line["words"]]

@@ -15,6 +15,7 @@ from ..pretraining.config import SECTIONS, CorpusSettings, check_config
 from .errors import check_new
 from .options import FORCE, FORMAT
 
+LITTLE_READ = 0.1  # Share of the text below which a budget was probably a mistake.
 NOTES = (
     "All settings are listed; see docs/pretraining.md. The first of max_epochs, max_steps,",
     "max_tokens and max_minutes that is reached ends the run; 0 is no limit.",
@@ -81,6 +82,11 @@ def init_pretraining_cli(
     atomic_write(output, text)
     for note in notes:
         msg.info(note)
+    if 0 < choice.epochs < LITTLE_READ:
+        msg.warn(
+            f"In {budget}, a run reads only {choice.epochs:.2%} of the text. Allow more time, or "
+            f"use less text or smaller sizes."
+        )
     config_file = shlex.quote(str(output))
     msg.good(f"Wrote {output}", f"python -m spacy elmo pretrain {config_file} --output pretraining")
 

@@ -209,12 +209,14 @@ class CorpusEmbedder:
         """Embed the rows of a table.
 
         table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (a list
-            of strings is a sentence) or `text` (for the pipeline). A null is an empty row.
+            of strings is a sentence) or `text` (for the pipeline). If it has
+            both, `text` is read in rows without `tokens`. A null is an empty row.
         RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with more columns: `tokens`;
             `vectors`, or with all layers `layer_0`, `layer_1` and so on (each a list of vectors);
             for int8, `scales`, or `scales_0`, `scales_1` and so on; `starts`, `ends` and `labels`
             with `pool` or `only`.
-        RAISES (ValueError): The table has neither column, or the model cannot be read.
+        RAISES (ValueError): The table has neither column or a column with the name of a new one,
+            or the model cannot be read.
         """
         from .parquet import add_columns, table_entries
 

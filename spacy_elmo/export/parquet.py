@@ -11,7 +11,7 @@ import numpy as np
 
 from ..embedding.embed import by_tokens
 from ..frozen.config import listed
-from ..text.reading import refuse
+from ..text.reading import CONTENT, refuse, tokens_or_text
 from .doc_reader import DocReader
 from .entries import Embedded, TextEntry, WriteOptions, parse_settings, sentence
 from .places import InputPiece
@@ -38,14 +38,14 @@ def check_pyarrow() -> None:
         ) from error
 
 
-def text_column(names: Sequence[str]) -> str:
-    """Return the name of the column with the text: "tokens", or else "text".
+def text_columns(names: Sequence[str]) -> list[str]:
+    """Return the names of the columns with the text: "tokens", "text", or both.
 
     RAISES (ValueError): The table has no such column.
     """
-    for name in ("tokens", "text"):
-        if name in names:
-            return name
+    found = [name for name in CONTENT if name in names]
+    if found:
+        return found
     raise ValueError(
         f"no column 'tokens' or 'text', but {listed(names) or 'none'}. Rename the text column."
     )
@@ -55,34 +55,38 @@ def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[Tex
     """Convert the rows of a table to entries.
 
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): A table with a column `tokens` (a list of
-        strings is a sentence) or `text` (for the pipeline). A null is an empty row.
+        strings is a sentence) or `text` (for the pipeline). If it has both, `text` is read in rows
+        without `tokens`. A null is an empty row.
     reader (DocReader): Converts text to entries.
     first (int): Index of the first row, for error messages.
     YIELDS (TextEntry): The entry of a row.
     RAISES (ValueError): The table has neither column, or a row has a wrong type.
     """
-    name = text_column(table.column_names)
-    empty: Any = "" if name == "text" else []
-    for number, cell in enumerate(table.column(name), first):
-        value = cell.as_py() if cell.is_valid else empty
-        if name == "text" and isinstance(value, str):
-            yield reader.read(value)
-        elif isinstance(value, list) and all(isinstance(token, str) for token in value):
-            yield sentence(value)
-        else:
-            kind = "strings" if name == "text" else "lists of strings"
-            null = ", with a null in it" if isinstance(value, list) and None in value else ""
-            raise ValueError(
-                f"row {number} (from 0): the column '{name}' must contain {kind}, got "
-                f"{cell.type}{null}"
-            )
+    names = text_columns(table.column_names)
+    for number, cells in enumerate(zip(*map(table.column, names)), first):
+        record = {name: cell.as_py() for name, cell in zip(names, cells)}
+        try:
+            content = tokens_or_text(record)
+        except ValueError as error:
+            raise ValueError(_problem(number, cells[0], names[0], error)) from error
+        yield reader.read(content) if isinstance(content, str) else sentence(content)
+
+
+def _problem(number: int, cell: Any, name: str, error: ValueError) -> str:
+    """Describe a row without tokens and text. `cell` is its cell in the column `name`."""
+    value = cell.as_py()
+    if isinstance(value, str) and name == "text":
+        return f"row {number} (from 0): {error}"
+    kind = "strings" if name == "text" else "lists of strings"
+    null = ", with a null in it" if isinstance(value, list) and None in value else ""
+    return f"row {number} (from 0): the column '{name}' must contain {kind}, got {cell.type}{null}"
 
 
 def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
     """Read a Parquet file.
 
-    A row of the column `tokens` (lists of strings) is a sentence. Without that column, the
-    pipeline reads each row of `text` as a Doc. A null is an empty entry.
+    A row of the column `tokens` (lists of strings) is a sentence. Without that column, and where
+    `tokens` is null, the pipeline reads each row of `text` as a Doc. A null is an empty entry.
 
     file (InputPiece): The file, or some of its row groups.
     reader (DocReader): Converts text to entries.
@@ -97,12 +101,12 @@ def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
         file.open().close()  # Check that the file has not changed since the plan.
     try:
         with file.open_file() as opened, pyarrow.parquet.ParquetFile(opened) as parquet:
-            column = text_column(parquet.schema_arrow.names)
+            columns = text_columns(parquet.schema_arrow.names)
             groups = range(*(file.row_groups or (parquet.num_row_groups,)))
             rows = (parquet.metadata.row_group(group).num_rows for group in range(groups.start))
             first = sum(rows)
             for group in groups:
-                for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=[column]):
+                for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
                     with reader.nlp.memory_zone():
                         entries = list(table_entries(batch, reader, first))
                     yield from entries
@@ -160,11 +164,18 @@ def add_columns(table: Any, rows: Sequence[Embedded]) -> Any:
     table (Union[pyarrow.Table, pyarrow.RecordBatch]): The table.
     rows (Sequence[Embedded]): One entry per row. If the table has no rows: one entry without
         tokens, for the types of the columns.
-    RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the new columns.
+    RETURNS (Union[pyarrow.Table, pyarrow.RecordBatch]): The table with the new columns. The new
+        `tokens` replace the column that was read.
+    RAISES (ValueError): The table has another column with the name of a new column.
     """
     import pyarrow as pa
 
     new = {name: column[: table.num_rows] for name, column in columns_of(rows).items()}
+    taken = [name for name in table.column_names if name in new and name != "tokens"]
+    if taken:
+        raise ValueError(
+            f"the table has a column '{taken[0]}', which the vectors would replace. Rename it."
+        )
     for name in layer_names(rows[0].vectors):
         number = new[name].type.value_type.value_type
         new[name] = new[name].cast(pa.list_(pa.list_(number)))

@@ -33,6 +33,11 @@ MAX_CORES = 8  # A batch of 512 streams has too little work for more cores.
 FEW_TOKENS = 1_000_000
 MAX_EPOCHS = 20
 EVALUATIONS = 10
+# Between two evaluations, a run reads at least this multiple of `eval_tokens`. Otherwise much of a
+# short run would be evaluation.
+TOKENS_PER_EVAL_TOKEN = 4
+MIN_EVAL_TOKENS = 5_000
+MIN_WARMUP_STEPS = 50  # Adam estimates the size of gradients during these steps.
 UNROLL_STEPS = 20
 
 
@@ -111,12 +116,14 @@ class Choice(NamedTuple):
     vocabulary (VocabularySettings): Section `[vocabulary]`.
     training (TrainingSettings): Section `[training]`.
     reasons (List[str]): Reasons to show to the user, one line each.
+    epochs (float): Number of times that the budget is enough to read the text; 0 if not limited.
     """
 
     model: BiLMConfig
     vocabulary: VocabularySettings
     training: TrainingSettings
     reasons: list[str]
+    epochs: float = 0.0
 
     def sections(self) -> dict[str, dict[str, Any]]:
         """Return all settings as sections of a config, by the name of the section."""
@@ -158,7 +165,8 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
     * Streams: 64 per core and 512 per GPU; at least 64 and at most 512 in total. With more streams,
       matrix products are faster, but each stream reads less consecutive text.
     * Optimizer: Adam. The learning rate falls as a cosine to 0 at the end of the budget. Adam's
-      first steps are too large, so there are up to 500 steps of warm-up.
+      first steps are too large, so a tenth of the steps are warm-up: at least 50 and at most 500
+      steps, and at most half of a run.
     * Limits: the time of the budget. `max_epochs` is 20 if this time is enough for more epochs, or
       if the text has less than a million tokens.
     * Dropout: 0.1. If no sentence is read twice, 0: the model cannot memorize anything.
@@ -166,7 +174,8 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
       words. If it has 100 million tokens or more: words that occur at least three times. `max_size`
       is 1/100 of the number of tokens, because the weights of rarer words would learn nothing. It
       is at least 30,000, and at most the `max_size` in `LADDER`.
-    * Evaluations: about ten, estimated from the speed.
+    * Evaluations: about ten, estimated from the speed. Between two evaluations, a run reads at
+      least four times `eval_tokens`, which are at least 5,000 and at most 50,000.
 
     The budget "the paper" selects the settings of Peters et al. (2018) and bilm-tf.
 
@@ -186,30 +195,35 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
     if is_limited:
         readable = min(readable, float(MAX_EPOCHS * n_tokens))
     n_steps = max(1, int(readable / (batch_size * UNROLL_STEPS)))
+    step_tokens = batch_size * UNROLL_STEPS
+    min_frequency = -(-TOKENS_PER_EVAL_TOKEN * MIN_EVAL_TOKENS // step_tokens)
+    eval_frequency = max(min_frequency, _rounded(n_steps / EVALUATIONS))
+    eval_tokens = eval_frequency * step_tokens // TOKENS_PER_EVAL_TOKEN
     training = TrainingSettings(
         batch_size=batch_size,
         unroll_steps=UNROLL_STEPS,
         n_negatives=sizes.n_negatives,
         dropout=0.0 if epochs < 1 else 0.1,
         learn_rate=sizes.learn_rate,
-        warmup_steps=max(1, min(500, n_steps // 10)),
+        warmup_steps=max(1, min(500, max(n_steps // 10, MIN_WARMUP_STEPS), n_steps // 2)),
         max_epochs=MAX_EPOCHS if is_limited else 0,
         max_minutes=budget.minutes,
-        eval_frequency=_rounded(n_steps / EVALUATIONS),
+        eval_frequency=eval_frequency,
+        eval_tokens=min(TrainingSettings().eval_tokens, eval_tokens),
     )
     reasons = [
         f"lstm_dim {sizes.model.lstm_dim}, projection_dim {sizes.model.projection_dim}: the "
         f"largest sizes for this time and this text.",
         f"eval_frequency: about {EVALUATIONS} evaluations, at {'an estimated ' * (speed is None)}"
         f"{_rounded(per_second):,} tokens/s{' (measured in ten steps)' * (speed is not None)}.",
-        f"In this time, the run can read the text {epochs:,.1f} times"
+        f"In this time, the run can read {_times(epochs)}"
         + (f". max_epochs stops it after {MAX_EPOCHS} times." if is_limited else "."),
     ]
     vocabulary = VocabularySettings(
         min_count=1 if n_tokens < FEW_TOKENS else 2 if n_tokens < 100_000_000 else 3,
         max_size=max(SMALL.max_size, min(sizes.max_size, n_tokens // 100)),
     )
-    return Choice(sizes.model, vocabulary, training, reasons)
+    return Choice(sizes.model, vocabulary, training, reasons, epochs)
 
 
 def choose_sizes(budget: Budget, n_tokens: int) -> Sizes:
@@ -241,6 +255,11 @@ def _paper() -> Choice:
     ]
     vocabulary = VocabularySettings(min_count=3, max_size=ORIGINAL.max_size)
     return Choice(ORIGINAL.model, vocabulary, training, reasons)
+
+
+def _times(epochs: float) -> str:
+    """Describe how much of a text a run can read."""
+    return f"{epochs:.2%} of the text" if epochs < 1 else f"the text {epochs:,.1f} times"
 
 
 def _rounded(value: float) -> int:

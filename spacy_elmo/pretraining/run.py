@@ -4,6 +4,7 @@ import ctypes
 import logging
 import os
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,6 +30,7 @@ from .trainer import Trainer
 
 SMALL = 20_000_000  # Bytes. For less text, starting several processes takes longer than it saves.
 SPEED_STEPS = 10
+BUSY = 1.5  # Ratio of wall time to processor time on a machine with other work.
 # glibc's malloc.h
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
@@ -239,6 +241,10 @@ def is_this_machine(budget: Budget) -> bool:
 def measure_speed(config: PretrainingConfig) -> float:
     """Measure the speed of a run: train for 11 steps on the beginning of its text.
 
+    On CPUs, time is the processor time of the main thread, which computes in every part of a step:
+    other work on this machine during the measurement says nothing about the time of the run. If
+    there is such work, the function warns.
+
     config (PretrainingConfig): The settings of the run.
     RETURNS (float): Tokens per second: the median of all steps except the first.
     RAISES (ValueError): The text cannot be read.
@@ -246,11 +252,21 @@ def measure_speed(config: PretrainingConfig) -> float:
     settings = config.training
     corpus = _beginning(config, (SPEED_STEPS + 1) * settings.batch_size * settings.unroll_steps)
     trainer = Trainer(config, corpus, corpus, processes=Processes.join())
-    speeds = []
+    is_cpu = trainer.processes.device.type == "cpu"
+    speeds, ratios = [], []
     for _ in range(SPEED_STEPS + 1):
-        tokens, began = trainer.progress.tokens, time.perf_counter()
+        tokens, began, used = trainer.progress.tokens, time.perf_counter(), time.thread_time()
         trainer.step()
-        speeds.append((trainer.progress.tokens - tokens) / (time.perf_counter() - began))
+        seconds = time.perf_counter() - began
+        busy = time.thread_time() - used if is_cpu else seconds
+        speeds.append((trainer.progress.tokens - tokens) / busy)
+        ratios.append(seconds / busy)
+    if median(ratios[1:]) > BUSY:
+        warnings.warn(
+            f"other processes use this machine: a step takes {median(ratios[1:]):.1f} times its "
+            f"processor time. The settings are for a free machine.",
+            stacklevel=2,
+        )
     return median(speeds[1:])  # The first step is slower, because it allocates memory.
 
 

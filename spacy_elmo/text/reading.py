@@ -1,12 +1,13 @@
 """Readers of sentences in text files."""
 
+import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Optional, Union
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
 import srsly
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 READABLE = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 FORMATS = ("sentences", "text")
+CONTENT = ("tokens", "text")  # Keys of a JSON object, and columns of a table.
 # A folder with one of these pairs of files is a prepared corpus or a pipeline.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
@@ -202,20 +204,49 @@ def read_record(line: str) -> Union[str, list[str]]:
     """Read a line of `.jsonl`.
 
     line (str): The line.
-    RETURNS (Union[str, List[str]]): The list `tokens`. If it is missing: the string `text`.
+    RETURNS (Union[str, List[str]]): The tokens or the text, see `tokens_or_text`.
     RAISES (ValueError): The line has neither, or is not a JSON object.
     """
     try:
-        record = srsly.json_loads(line)
+        record = parse_json(line)
     except ValueError as error:
         raise ValueError(f"not a JSON object: {error}") from error
     if not isinstance(record, dict):
         raise ValueError(
             f"a line must be a JSON object with 'tokens' or 'text', got {line.strip()[:SHOWN]!r}"
         )
+    return tokens_or_text(record)
+
+
+def parse_json(line: str) -> Any:
+    """Parse JSON. Numbers may also be NaN or infinite, or have any number of digits.
+
+    RAISES (ValueError): The line is not JSON.
+    """
+    try:
+        return srsly.json_loads(line)
+    except ValueError as error:
+        # Python's slower parser reads the numbers that srsly refuses. Integers become floats,
+        # because Python limits the digits of an int.
+        try:
+            return json.loads(line, parse_int=float)
+        except (ValueError, RecursionError):
+            raise error from None
+
+
+def tokens_or_text(record: Mapping[str, Any]) -> Union[str, list[str]]:
+    """Return the content of a JSON object or a row of a table.
+
+    record (Mapping[str, Any]): The object.
+    RETURNS (Union[str, List[str]]): `tokens`, if it is a list of strings, or else the string
+        `text`. An empty string, if the one that exists is null.
+    RAISES (ValueError): The object has neither.
+    """
     tokens, text = record.get("tokens"), record.get("text")
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return tokens
+    if text is None and tokens is None and not record.keys().isdisjoint(CONTENT):
+        return ""
     if not isinstance(text, str):
         raise ValueError("no 'tokens' (a list of strings) and no 'text' (a string)")
     if has_half_a_pair(text):

@@ -1,3 +1,4 @@
+import warnings
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -121,6 +122,17 @@ def test_speed_is_that_of_this_machine(folder, measured):
     assert measured.call_count == 1
 
 
+def test_a_budget_that_is_enough_for_little_of_the_text(folder, measured):
+    (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
+    measured.return_value = 100.0
+    output = " ".join(run("a.cfg", "--budget", "2 cores, 5 minutes").output.split())
+    assert "In 2 cores, 5 minutes, a run reads only 2.14% of the text. Allow more time" in output
+    training = settings.read_config("a.cfg").training
+    step_tokens = training.batch_size * training.unroll_steps
+    assert 4 * training.eval_tokens <= training.eval_frequency * step_tokens
+    assert training.warmup_steps == 5  # Half of the 11 steps.
+
+
 @pytest.mark.parametrize(
     ("lang", "advice"),
     [
@@ -145,8 +157,12 @@ def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
     assert settings.read_config("a.cfg").corpus.train == "latin.txt"
 
 
-def test_ten_steps_are_measured(folder, monkeypatch):
-    """Each takes twice as long as the one before: their median is not the mean."""
+@pytest.mark.parametrize("slowness", [1, 8])
+def test_ten_steps_are_measured(folder, monkeypatch, slowness):
+    """Each takes twice as long as the one before: their median is not the mean.
+
+    The time is processor time, so other processes change nothing.
+    """
     clock, steps = [0.0], []
     original = Trainer.step
 
@@ -156,7 +172,15 @@ def test_ten_steps_are_measured(folder, monkeypatch):
         return original(trainer)
 
     monkeypatch.setattr(Trainer, "step", step)
-    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(
+        module,
+        "time",
+        SimpleNamespace(perf_counter=lambda: slowness * clock[0], thread_time=lambda: clock[0]),
+    )
     config = settings.check_config(Config(pretraining_config(batch_size=4, unroll_steps=8)))
-    assert MEASURE(config) == pytest.approx(32 * (2**-6 + 2**-7) / 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert MEASURE(config) == pytest.approx(32 * (2**-6 + 2**-7) / 2)
+    shown = [str(one.message) for one in caught if "other processes" in str(one.message)]
+    assert len(shown) == (slowness > 1) and all("takes 8.0 times" in text for text in shown)
     assert steps == list(range(11))

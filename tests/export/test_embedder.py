@@ -78,6 +78,7 @@ REFUSED = [
     ({"text": [None, 0]}, r"row 1 \(from 0\): the column 'text' .* strings, got int64"),
     ({"text": [b""]}, "the column 'text' must contain strings, got binary"),
     ({"tokens": ["a b"]}, "the column 'tokens' must contain lists of strings, got string"),
+    ({"tokens": [["a"]], "vectors": [0]}, "has a column 'vectors', which .* would replace. Rename"),
     ({"tokens": [None, ["a", None]]}, r"row 1 .*got list<item: string>, with a null in it"),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_elmo.export import Embedder
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import make_ours
 
@@ -157,6 +158,39 @@ def test_a_folder(inputs, tiny_weights, embed_to):
     embed_corpus(str(tiny_weights), ".", inputs / "Docs", force=True)
     expected = [*map(len, SENTENCES * 2), 2, 2, 11, 2, 0, 0, 11, 0, 3]
     assert [len(vectors) for vectors in read("spacy", inputs / "Docs")] == expected
+
+
+# `tokens` and `text` of records, and the tokens that are read.
+NULLS = [
+    ({"tokens": ["a"], "text": "b c"}, ["a"]),
+    ({"tokens": None, "text": "b c"}, ["b", "c"]),
+    ({"tokens": [], "text": "b c"}, []),
+    ({"tokens": None, "text": None}, []),
+]
+
+
+def test_nulls(folder, tiny_weights):
+    """The same in each input with records."""
+    records, expected = zip(*NULLS)
+    lines = [json.dumps(record) for record in records]
+    (folder / "x.jsonl").write_text("\n".join(lines))
+    table = pa.Table.from_pylist(records)
+    pq.write_table(table, "x.parquet")
+    found = [Embedder(str(tiny_weights))(table)["tokens"].to_pylist()]
+    for name in ("x.jsonl", "x.parquet"):
+        embed_corpus(str(tiny_weights), name, folder / f"{name}.out.parquet")
+        found.append(pq.read_table(f"{name}.out.parquet")["tokens"].to_pylist())
+    assert found == [list(expected)] * 3
+
+
+NUMBERS = ["NaN", "-Infinity", str(2**64), str(-(2**63) - 1), "1" * 5000]
+
+
+def test_numbers_of_other_programs(folder, embed_to):
+    """Python and JavaScript write them; keys that are not read may have any value."""
+    lines = [f'{{"tokens": ["a"], "n": {number}}}\n' for number in NUMBERS]
+    (folder / "x.jsonl").write_text("".join([*lines, '{"text": null}\n{"tokens": null}\n']))
+    assert embed_to("x.jsonl")[1] == [1] * 5 + [0, 0]
 
 
 REFUSED = [

@@ -47,7 +47,7 @@ PAPER = f"""{LARGE} batch_size=384 unroll_steps=20 n_negatives=8192 dropout=0.1 
 directions=different precision=float32 optimizer=adagrad learn_rate=0.2 warmup_steps=0 decay=none
 max_epochs=10 max_steps=0 max_tokens=0 max_minutes=0.0 eval_frequency=10000 softmax=sampled"""
 
-FEW = "min_count=1 dropout=0.1 max_epochs=20 warmup_steps=9 eval_frequency=9"
+FEW = "min_count=1 dropout=0.1 max_epochs=20 warmup_steps=48 eval_frequency=9 eval_tokens=23040"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,14 @@ def test_settings_of_budgets(budget, n_tokens, expected):
     found = {k: str(v).replace(" ", "") for section in sections for k, v in section.items()}
     wanted = dict(setting.split("=") for setting in expected.split())
     assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("minutes", [1, 3, 10, 60, 6000])
+@pytest.mark.parametrize("speed", [100.0, 3000.0, None])
+def test_evaluations_are_a_small_part_of_a_run(minutes, speed):
+    training = choose(Budget(n_cores=2, minutes=minutes), 5_000_000, speed).training
+    read = training.eval_frequency * training.batch_size * training.unroll_steps
+    assert 5_000 <= training.eval_tokens <= min(50_000, read / 4)
 
 
 # By budget: lstm_dim, projection_dim, streams.
