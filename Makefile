@@ -11,7 +11,7 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test check slow browser docs fuzz model historical wheels bare lint clean
+.PHONY: demo test kernels check slow browser docs fuzz model historical wheels bare lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -19,8 +19,24 @@ demo: $(STAMP)
 
 # Each file of tests runs in one process. WORKERS=0 runs all files in one process.
 WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
+	$(PYTEST)
+	$(MAKE) kernels
+
+# Run the tests whose numbers depend on the kernel again, with each other kernel that this machine
+# has. Tests that run every kernel themselves, such as tests/frozen/test_kernel.py, are left out.
+KERNEL_TESTS := tests/embedding tests/layers tests/pipeline tests/frozen/test_frozen_model.py \
+	tests/analysis/test_neighbors.py tests/export/test_outputs.py tests/export/test_selection.py \
+	tests/weights/test_allennlp.py tests/weights/test_manylangs.py
+OTHER_KERNELS := from spacy_elmo.frozen.kernel import available_kernels, find_kernel; \
+	print(*(name for name in available_kernels() if name != find_kernel().name))
+kernels: $(STAMP)
+	for kernel in $$($(BIN)/python -c "$(OTHER_KERNELS)"); do \
+		echo "SPACY_ELMO_KERNEL=$$kernel"; \
+		SPACY_ELMO_KERNEL=$$kernel $(PYTEST) $(KERNEL_TESTS) \
+			-m "not slow and not processes and not large" || exit 1; \
+	done
 
 # Run `make check` before a commit. It skips slow kinds of tests (marks: tests/helpers/kinds.py).
 QUICK := not slow and not browser and not processes and not training \

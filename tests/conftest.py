@@ -13,6 +13,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 import spacy
 
+from spacy_elmo.frozen.kernel import find_kernel
 from spacy_elmo.weights import download
 
 from helpers import kinds, reference, tokenizers
@@ -123,6 +124,12 @@ def make_nlp(tiny_weights):
         return nlp
 
     return make
+
+
+@pytest.fixture
+def all_precisions(monkeypatch):
+    """Every precision counts as fast, whatever the processor has."""
+    monkeypatch.setattr(find_kernel(), "fast_types", ("bfloat16", "int8"))
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Embedders, which add vectors to entries and to Arrow tables.
 
-Invariant: the same entries get the same vectors, bit for bit, in one run or in resumed runs. The
-last bits of a token vector depend on the other tokens in its batch. So `GroupEmbedder` divides the
-entries into groups in a fixed way, encodes all new tokens of a group in one batch, and has its own
-cache.
+Invariant: the same entries get the same vectors, bit for bit, in one run or in resumed runs, with
+each kernel. With the kernel in numpy, the last bits of a token vector depend on the other tokens in
+its batch. So `GroupEmbedder` divides the entries into groups in a fixed way, encodes all new tokens
+of a group in one batch, and has its own cache.
 """
 
 import json
@@ -52,8 +52,8 @@ class GroupEmbedder:
         self.bilm = pipe.bilm
         self._known: Optional[TokenVectorCache] = None
         if isinstance(self.bilm, FrozenBiLM):
-            # Use a separate cache, because vectors cached by other callers differ in the last
-            # bits.
+            # Use a separate cache, because with numpy the vectors cached by other callers differ in
+            # the last bits.
             self.bilm = self.bilm.replace()
             self.bilm.cache = self._known = TokenVectorCache(self.bilm.cache.capacity)
         self.settings = pipe.settings

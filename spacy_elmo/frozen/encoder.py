@@ -5,7 +5,9 @@ tap (column of weights) of each filter once, which gives a table. The value of a
 position is then a sum of rows from these tables.
 
 For a small vocabulary of characters, the tables are computed once. For a large vocabulary of code
-points, each call computes tables of only those characters that occur.
+points, each call computes tables of only those characters that occur. The kernel computes them:
+BLAS adds in an order that depends on the number of characters and of threads, so the vector of a
+token would depend on the tokens beside it.
 """
 
 import math
@@ -71,7 +73,8 @@ class FrozenEncoder:
             return
         self.characters = _float32(weights["encoder.embedding.weight"])
         names = [f"encoder.convolutions.{i}" for i in range(len(config.filters))]
-        self.taps = [_taps(weights[f"{name}.weight"]) for name in names]
+        taps = [_taps(weights[f"{name}.weight"]) for name in names]
+        self.products = [kernel.make_linear(weight, None, "float32") for weight in taps]
         self.bias = np.concatenate([_float32(weights[f"{name}.bias"]) for name in names])
         self.tables: Optional[list[np.ndarray]] = None
         if len(self.characters) <= SMALL_VOCABULARY:
@@ -141,10 +144,13 @@ class FrozenEncoder:
         """Multiply each character's embedding with each tap (column of weights) of each filter.
 
         characters (numpy.ndarray): Character embeddings. *Shape:* `(n_characters, E)`
-        RETURNS (List[numpy.ndarray]): One table of products per convolution, `(width,
-            n_characters, n)`, where n is the number of filters, rounded up to a multiple of 16.
+        RETURNS (List[numpy.ndarray]): One table of products per convolution, `(n_characters,
+            width, n)`, where n is the number of filters, rounded up to a multiple of 16.
         """
-        return [np.matmul(characters, taps) for taps in self.taps]
+        return [
+            product(characters).reshape(len(characters), width, -1)
+            for product, (width, _) in zip(self.products, self.config.filters)
+        ]
 
 
 def stored_type(weight: np.ndarray, precision: str) -> str:
@@ -161,17 +167,17 @@ def stored_type(weight: np.ndarray, precision: str) -> str:
 
 
 def _taps(weight: np.ndarray) -> np.ndarray:
-    """Convert the weight of a convolution to one matrix per tap, padded with zeros.
+    """Convert the weight of a convolution to a matrix that multiplies all its taps.
 
     weight (numpy.ndarray): *Shape:* `(n_filters, E, width)`
-    RETURNS (numpy.ndarray): float32. *Shape:* `(width, E, n)`, where n is `n_filters`, rounded up
-        to a multiple of 16.
+    RETURNS (numpy.ndarray): float32, tap after tap. *Shape:* `(width * n, E)`, where n is
+        `n_filters`, rounded up to a multiple of 16 with zeros.
     """
-    taps = _float32(weight).transpose(2, 1, 0)
-    padded = -(-taps.shape[2] // FILTER_PANEL) * FILTER_PANEL
-    widened = np.zeros((*taps.shape[:2], padded), dtype="float32")
-    widened[:, :, : taps.shape[2]] = taps
-    return widened
+    taps = _float32(weight).transpose(2, 0, 1)
+    padded = -(-taps.shape[1] // FILTER_PANEL) * FILTER_PANEL
+    widened = np.zeros((len(taps), padded, taps.shape[2]), dtype="float32")
+    widened[:, : taps.shape[1]] = taps
+    return widened.reshape(-1, taps.shape[2])
 
 
 def _float32(values: np.ndarray) -> np.ndarray:

@@ -83,6 +83,7 @@ class FrozenBiLM:
         self._weights = weights
         self._lock, self._lock_of = RLock(), os.getpid()
         self._packed: Optional[tuple[FrozenEncoder, FrozenStacks]] = None
+        self._align: Any = None
         self._checksum: Optional[str] = None
         self._warm: Optional[FrozenState] = None
         self._opened: dict[Optional[str], FrozenState] = {}
@@ -231,7 +232,7 @@ class FrozenBiLM:
                 layer[:, d] = output[d][back[d]]
         stacked = layers.reshape(len(layers), len(kept), self.config.width)
         if self.alignment is not None:
-            stacked = stacked @ self.alignment.T
+            stacked = self._aligned(stacked)
         # Check the sum first, because it needs one pass and no memory. Check all values only if
         # the sum is not finite, because it may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -317,13 +318,24 @@ class FrozenBiLM:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes to pickle, without the kernel: other machines use other kernels."""
-        absent = ("_lock", "_lock_of", "_packed", "kernel", "cache")
+        absent = ("_lock", "_lock_of", "_packed", "_align", "kernel", "cache")
         kept = {name: value for name, value in self.__dict__.items() if name not in absent}
         return {**kept, "cache": self.cache.capacity}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = {"_lock": RLock(), "_lock_of": os.getpid(), "_packed": None, "kernel": find_kernel()}
-        self.__dict__.update(state, **made, cache=TokenVectorCache(state["cache"]))
+        made = {"_lock": RLock(), "_lock_of": os.getpid(), "_packed": None, "_align": None}
+        cache = TokenVectorCache(state["cache"])
+        self.__dict__.update(state, **made, kernel=find_kernel(), cache=cache)
+
+    def _aligned(self, layers: np.ndarray) -> np.ndarray:
+        """Multiply each vector by the alignment matrix.
+
+        The kernel multiplies: BLAS adds in an order that depends on the number of vectors.
+        """
+        if self._align is None:
+            self._align = self.kernel.make_linear(self.alignment, None, "float32")
+        aligned: np.ndarray = self._align(layers.reshape(-1, self.config.width))
+        return aligned.reshape(layers.shape)
 
     def _opened_state(self, state: Any) -> FrozenState:
         """Return the LSTM state after the first mark that each direction reads, for one sequence.

@@ -7,6 +7,7 @@ from spacy_elmo.analysis.occurrences import draw_occurrences, occurrence_layers
 from spacy_elmo.pipeline.load import elmo_pipe
 
 from helpers.models import check_refused
+from helpers.rounding import check_close
 
 
 def docs_of(*texts):
@@ -98,6 +99,6 @@ def test_layers_are_those_of_the_doc(nlp):
     alone = [pipe.predict([Doc(nlp.vocab, words=[t.text for t in doc])])[0] for doc in docs]
     play, a_play, never = (occurrence_layers(pipe, one.occurrences) for one in drawn)
     expected = np.stack([alone[0][:, 1], alone[0][:, 3], alone[2][:, 1]], axis=1)
-    np.testing.assert_allclose(play, expected, atol=1e-6)
-    np.testing.assert_allclose(a_play[:, 0], alone[0][:, 2:4].mean(axis=1), atol=1e-6)
+    check_close(play, expected)
+    check_close(a_play[:, 0], alone[0][:, 2:4].mean(axis=1))
     assert never.shape == (play.shape[0], 0, play.shape[2])

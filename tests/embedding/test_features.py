@@ -12,10 +12,9 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.frozen.kernel import find_kernel
-
 from helpers.components import concat_both, concat_input, listener, ner, tagger, textcat
 from helpers.models import scaled
+from helpers.rounding import check_close
 from helpers.trained import trained as add_trained
 
 MEMORY = {"@feature_caches": "spacy-elmo.memory.v1"}
@@ -57,7 +56,7 @@ def trained_on(pipe, *docs):
 def assert_as_computed(pipe, docs, got):
     pipe._shim.in_training = False
     for layers, wanted in zip(got, pipe.predict(docs), strict=True):
-        np.testing.assert_allclose(layers, wanted, atol=1e-6)
+        check_close(layers, wanted)
 
 
 def test_every_doc_is_computed_once(make_nlp, computed, features):
@@ -204,11 +203,10 @@ def test_keys(trained, computed, config, texts, expected):
     assert_as_computed(pipe, first, got)
 
 
+@pytest.mark.usefixtures("all_precisions")
 @pytest.mark.parametrize("change", ["set_bilm", "precision", "initial_state"])
-def test_other_weights_other_layers(trained, features, monkeypatch, change):
+def test_other_weights_other_layers(trained, features, change):
     """Nothing outlives what it was computed with, nor takes its room in memory."""
-    # A processor with bfloat16, whatever this one has.
-    monkeypatch.setattr(find_kernel(), "fast_types", ("bfloat16", "int8"))
     nlp, _ = trained(features=features)
     pipe, doc = nlp.get_pipe("elmo"), nlp.make_doc("Maria swims .")
     (before,) = trained_on(pipe, doc)

@@ -19,6 +19,7 @@ from spacy_elmo.weights import read_weights
 
 from helpers import reference
 from helpers.models import TINY_OPTIONS
+from helpers.rounding import check_close
 from helpers.written_vectors import FORMATS, SENTENCES, TEXT, index_of, read
 
 
@@ -103,9 +104,9 @@ def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch)
     for doc, expected in zip(docs, map(nlp, originals), strict=True):
         assert doc.text == expected.text
         assert [token.is_sent_start for token in doc] == [t.is_sent_start for t in expected]
-        np.testing.assert_allclose(doc.tensor, expected.tensor, rtol=0, atol=1e-6)
+        check_close(doc.tensor, expected.tensor, rtol=0)
         if layers == "all":
-            np.testing.assert_allclose(doc._.elmo, expected._.elmo, rtol=0, atol=1e-6)
+            check_close(doc._.elmo, expected._.elmo, rtol=0)
     assert [(ent.text, ent.label_) for ent in docs[2].ents] == [("Maria", "PER")]
     assert docs[2].user_data["kept"] == 3
     np.testing.assert_allclose(docs[0][2:4].vector, docs[0].tensor[2:4].mean(axis=0), rtol=1e-6)
@@ -164,7 +165,7 @@ def test_first_and_last_row(folder, tiny_weights, initial_state):
     for words, vectors, inner, layers in zip(SENTENCES, found, bare, expected, strict=True):
         layers = layers if words else layers[:, :0]
         np.testing.assert_allclose(vectors, layers, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(vectors[:, 1:-1], inner, rtol=0, atol=1e-6)
+        check_close(vectors[:, 1:-1], inner, rtol=0)
     with pytest.raises(ValueError, match="exists already"):
         embed_corpus(str(tiny_weights), "text.txt", output, resume=True, **settings)
 
@@ -190,5 +191,5 @@ def test_not_between_windows(folder, make_nlp, initial_state):
     marked = pyarrow.parquet.read_table("marked.parquet")["tokens"].to_pylist()[0]
     assert marked == ["<S>", *TEXT.split(), "</S>"]
     vectors, bare = (read("parquet", folder / f"{name}.parquet")[0] for name in ("marked", "bare"))
-    np.testing.assert_allclose(vectors[1:-1], bare, atol=1e-6)
+    check_close(vectors[1:-1], bare)
     assert len(vectors) == len(marked)

@@ -17,6 +17,7 @@ from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.layers.scalar_mix import mixes_of
 
 from helpers.components import concat_both, listener, tagger
+from helpers.rounding import check_close
 from helpers.trained import trained
 from helpers.written_vectors import TEXT, read
 
@@ -78,7 +79,7 @@ def test_means_of_all_vectors(rows, layers):
             assert row["tokens"] == [" ".join(whole["tokens"][a:b]) for a, b, _ in places]
             for name in names:
                 wanted = [np.mean(np.array(whole[name])[a:b], axis=0) for a, b, _ in places]
-                np.testing.assert_allclose(row[name], wanted, rtol=0, atol=1e-6)
+                check_close(row[name], wanted, rtol=0)
 
 
 def test_means_of_chosen_tokens(rows):
@@ -86,10 +87,10 @@ def test_means_of_chosen_tokens(rows):
     vectors = np.array(rows()[0]["vectors"])
     [found, *_] = rows(pool="sentence", only="PER")
     assert list(zip(found["starts"], found["ends"])) == [SENTENCES[0], SENTENCES[2]]
-    np.testing.assert_allclose(found["vectors"], vectors[[0, 8]], rtol=0, atol=1e-6)
+    check_close(found["vectors"], vectors[[0, 8]], rtol=0)
     [found, _, none] = rows(pool="doc", only="ents")
     mean = vectors[[0, 2, 3, 8]].mean(axis=0)
-    np.testing.assert_allclose(found["vectors"], [mean], rtol=0, atol=1e-6)
+    check_close(found["vectors"], [mean], rtol=0)
     assert none["vectors"] == []
 
 
@@ -100,7 +101,7 @@ def test_sentences_without_docs(folder, tiny_weights):
     for row, whole in zip(found, wholes, strict=True):
         assert row["tokens"] == ([whole["text"]] if whole["text"] else [])
         wanted = [np.mean(whole["vectors"], axis=0)] if whole["tokens"] else []
-        np.testing.assert_allclose(row["vectors"], wanted, rtol=0, atol=1e-6)
+        check_close(row["vectors"], wanted, rtol=0)
 
 
 @pytest.fixture

@@ -225,12 +225,12 @@ def test_linear(kernel, n, n_inputs, n_outputs, type):
 @pytest.mark.parametrize(("width", "n_filters"), [(1, 16), (3, 48), (7, 128)])
 def test_convolution(kernel, width, n_filters):
     rng = np.random.default_rng(width)
-    table = rng.standard_normal((width, 30, n_filters)).astype("float32")
+    table = rng.standard_normal((30, width, n_filters)).astype("float32")
     index = rng.integers(30, size=(70, width + 4))
     found = kernel.convolve(table, index)
     for token, row in zip(found, index):
         windows = [
-            sum(table[t, row[start + t]].astype("float64") for t in range(width))
+            sum(table[row[start + t], t].astype("float64") for t in range(width))
             for start in range(5)
         ]
         np.testing.assert_allclose(token, np.max(windows, axis=0), rtol=1e-6, atol=1e-6)
@@ -240,8 +240,8 @@ def test_convolution(kernel, width, n_filters):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_convolution_keeps_what_is_not_finite(kernel, place, value):
     """Before, between and after larger numbers of other positions."""
-    table = np.random.default_rng(0).standard_normal((2, 9, 16)).astype("float32")
-    table[1, 8, 15] = value
+    table = np.random.default_rng(0).standard_normal((9, 2, 16)).astype("float32")
+    table[8, 1, 15] = value
     index = np.arange(8).reshape(1, -1).repeat(2, axis=0)
     index[1, place + 1] = 8
     expected = np.ones((2, 16), bool)

@@ -10,6 +10,7 @@ from spacy_elmo.frozen.threads import LONG_TASK, side_by_side
 
 from helpers.commands import run_python
 from helpers.models import SENTENCES, tiny_bilm
+from helpers.rounding import ROUNDING
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_long_products_give_the_same_bits(two, monkeypatch, name):
     found = tiny_bilm().replace(kernel=kernel).embed(SENTENCES, "warm")[0]
     for ours, theirs in zip(found, expected):
         # BLAS sums in another order for another number of rows.
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 if name == "numpy" else 0)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=ROUNDING if name == "numpy" else 0)
 
 
 def test_number_of_threads():

@@ -18,6 +18,7 @@ from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
 
 from helpers import reference
+from helpers.rounding import ROUNDING
 
 ALLENNLP = Path(__file__).resolve().parents[2] / ".." / "shared" / "fixtures" / "allennlp"
 
@@ -135,7 +136,7 @@ def scaled(
     return FrozenBiLM(bilm.config, bilm.vocabularies, weights, provenance=bilm.provenance)
 
 
-def check_state(state: Any, expected: reference.State, atol: float = 1e-5) -> None:
+def check_state(state: Any, expected: reference.State, atol: float = ROUNDING) -> None:
     """With the reference's state brought into the package's shape, (2, L, n, width)."""
     for k, got in enumerate((state.cell, state.hidden)):
         wanted = [[[layer[k] for layer in direction] for direction in row] for row in expected]
@@ -143,7 +144,7 @@ def check_state(state: Any, expected: reference.State, atol: float = 1e-5) -> No
         np.testing.assert_allclose(np.asarray(got), wanted, rtol=0, atol=atol)
 
 
-def check_layers(got: list[Any], expected: list[np.ndarray], atol: float = 1e-5) -> None:
+def check_layers(got: list[Any], expected: list[np.ndarray], atol: float = ROUNDING) -> None:
     assert len(got) == len(expected)
     for ours, theirs in zip(got, expected):
         assert tuple(ours.shape) == theirs.shape

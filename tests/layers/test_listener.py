@@ -15,6 +15,7 @@ from spacy_elmo.weights.sizes import from_options
 
 from helpers.components import concat_both, examples, listener, ner, tagger, textcat
 from helpers.models import OPTIONS, scaled
+from helpers.rounding import check_close
 from helpers.trained import trained as train
 
 TEXT = "They sat on the bank of the river"
@@ -154,7 +155,7 @@ def test_frozen_and_annotating_components(make_nlp, annotating, frozen_component
         weights = nlp.get_pipe("tagger").model.get_ref("softmax").get_param("W").copy()
         results.append((tags(nlp("They sat on the Bank")), weights))
     assert results[0][0] == results[1][0]
-    np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-6)
+    check_close(results[0][1], results[1][1])
 
 
 @no_warning
@@ -202,7 +203,7 @@ def test_layers_of_other_weights_are_not_trusted(make_nlp):
         before = doc._.elmo.copy()
         pipe.annotate([doc])
         wanted = pipe.predict([other.make_doc("They sat")])[0]
-        np.testing.assert_allclose(doc._.elmo, wanted, atol=1e-6)
+        check_close(doc._.elmo, wanted)
         pipes.append(np.allclose(doc._.elmo, before))
     assert pipes == [True, False]
 
@@ -218,7 +219,7 @@ def test_layers_do_not_outlive_their_weights(fine_tuned):
     def annotate():
         pipe.annotate([doc])
         wanted = pipe.predict([nlp.make_doc("They sat")])[0]
-        np.testing.assert_allclose(doc._.elmo, wanted, atol=1e-6)
+        check_close(doc._.elmo, wanted)
         found.append(doc._.elmo.copy())
 
     annotate()
@@ -230,7 +231,7 @@ def test_layers_do_not_outlive_their_weights(fine_tuned):
     annotate()
     pipe.set_bilm(BiLM(pipe.bilm.config))
     annotate()
-    np.testing.assert_allclose(found[0], found[2], atol=1e-6)
+    check_close(found[0], found[2])
     assert [np.allclose(found[0], other) for other in found] == [True, False, True, False, False]
 
 
@@ -257,7 +258,7 @@ def test_pickled_in_the_middle_of_an_update(fine_tuned):
     nlp.update(batch, sgd=False, exclude=["tagger"])
     pipe, doc = nlp.get_pipe("elmo"), nlp.make_doc("They sat")
     again = pickle.loads(pickle.dumps(pipe))
-    np.testing.assert_allclose(again.predict([doc])[0], pipe.predict([doc])[0], atol=1e-6)
+    check_close(again.predict([doc])[0], pipe.predict([doc])[0])
 
 
 def test_a_pickle_has_one_copy_of_the_weights(fine_tuned):

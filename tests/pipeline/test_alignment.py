@@ -13,6 +13,7 @@ from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe
 
 from helpers.models import check_refused
+from helpers.rounding import check_close
 from helpers.trained import trained
 
 WIDTH = 12
@@ -51,9 +52,9 @@ def test_saved_with_the_pipeline(make_nlp, matrix, tmp_path):
     loaded = spacy.load(tmp_path / "pipeline")
     loaded.to_disk(tmp_path / "again")
     for one in (loaded, spacy.load(tmp_path / "again"), make_nlp().from_bytes(data)):
-        np.testing.assert_allclose(one(TEXT).tensor, expected, atol=1e-6)
+        check_close(one(TEXT).tensor, expected)
     loaded.from_bytes(plain.to_bytes())
-    np.testing.assert_allclose(loaded(TEXT).tensor, plain(TEXT).tensor, atol=1e-6)
+    check_close(loaded(TEXT).tensor, plain(TEXT).tensor)
 
 
 def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
@@ -78,10 +79,10 @@ def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
     matrix.unlink()
     replaced = spacy.load(tmp_path / "pipeline").get_pipe("tagger").model.get_ref("tok2vec")
     found = replaced.predict([Doc(nlp.vocab, words=TEXT.split())])[0]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    check_close(found, expected)
     bilm = nlp.get_pipe("elmo").bilm
     whole, lower = (model.embed([TEXT.split()])[0][0] for model in (bilm, bilm.first_layers(1)))
-    np.testing.assert_allclose(lower, whole[:2], atol=1e-6)
+    check_close(lower, whole[:2])
 
 
 def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
@@ -95,12 +96,12 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
     ):
         assert convert(source, tmp_path / name, allow_loss=True)[1] == lost
         layers, _ = read_weights(tmp_path / name).embed([TEXT.split()], "warm")
-        np.testing.assert_allclose(layers[0][-1], tensor, atol=1e-6)
+        check_close(layers[0][-1], tensor)
         assert describe(tmp_path / name)["aligned"] == (not lost)
     (tmp_path / "text.txt").write_text(TEXT + "\n")
     embed_corpus(str(tmp_path / "pipeline"), tmp_path / "text.txt", tmp_path / "out.npz")
     with np.load(tmp_path / "out.npz") as vectors:
-        np.testing.assert_allclose(vectors["0"], expected, atol=1e-6)
+        check_close(vectors["0"], expected)
 
 
 @pytest.mark.parametrize(

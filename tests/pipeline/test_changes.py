@@ -55,6 +55,7 @@ def behavior(nlp, monkeypatch):
     return [value if value is None else np.asarray(value).tolist() for value in seen]
 
 
+@pytest.mark.usefixtures("all_precisions")
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_setting_acts_as_in_a_config_and_is_saved(make_nlp, name, tmp_path, monkeypatch):
     given = {"frozen": False} if name == "learn_rate_factor" else {}

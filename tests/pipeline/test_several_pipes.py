@@ -20,6 +20,7 @@ from helpers import reference
 from helpers.commands import run_elmo
 from helpers.components import examples, listen_to_both, listener, tagger, textcat
 from helpers.models import TINY_OPTIONS, weights_of
+from helpers.rounding import check_close
 from helpers.trained import trained as trained_together
 
 TEXT = "Maria sat on the bank of the river"
@@ -64,12 +65,12 @@ def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_wei
     files, components = (tiny_weights, narrow_weights), ("tagger", "textcat")
     for name, weights, component in zip(PIPES, files, components):
         expected = layers_of(weights)
-        np.testing.assert_allclose(get_layers(doc, name), expected, atol=1e-6)
+        check_close(get_layers(doc, name), expected)
         (node,) = nlp.get_pipe(name).listeners
         assert node.get_dim("nO") == expected.shape[2]
         assert len(mix_weights(node.mix)) == len(expected)
         assert nlp.get_pipe(name).listening_components == [component]
-        np.testing.assert_allclose(node.predict([doc])[0], expected.mean(0), atol=1e-6)
+        check_close(node.predict([doc])[0], expected.mean(0))
     np.testing.assert_array_equal(doc._.elmo, get_layers(doc, "elmo_news"))  # the last one's
     doc._.elmo = None
     assert get_layers(doc, "elmo") is get_layers(doc, "elmo_news") is None
@@ -104,7 +105,7 @@ def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path, kind)
     for eg in again:
         for name in PIPES:
             expected, _ = nlp.get_pipe(name).bilm.embed([[token.text for token in eg.x]], "warm")
-            np.testing.assert_allclose(get_layers(eg.x, name), expected[0], atol=1e-6)
+            check_close(get_layers(eg.x, name), expected[0])
 
 
 def test_what_is_kept_of_both(make_two, tmp_path):
@@ -162,8 +163,8 @@ def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors
     doc = nlp(TEXT)
     name = "elmo_news" if set_vectors[1] else "elmo"
     expected = nlp.get_pipe(name).predict([doc])[0][-1]
-    np.testing.assert_allclose(doc.tensor, expected, atol=1e-6)
-    np.testing.assert_allclose(doc[4].vector, expected[4], atol=1e-6)
+    check_close(doc.tensor, expected)
+    check_close(doc[4].vector, expected[4])
 
 
 def test_any_is_the_nearest_pipe_before(nlp, narrow_weights):

@@ -201,10 +201,10 @@ class CompiledKernel:
         Arguments and result are the same as for `NumpyKernel.convolve`, except that the number of
         filters must be a multiple of 16.
         """
-        width, n_characters, n_filters = table.shape
+        _, width, n_filters = table.shape
         index = np.ascontiguousarray(index, dtype="int32")
         largest = np.empty((len(index), n_filters), dtype="float32")
-        sizes = map(ctypes.c_int64, (*index.shape, width, n_characters, n_filters))
+        sizes = map(ctypes.c_int64, (*index.shape, width, n_filters))
         self.library.elmo_convolve(*_pointers(table, index), *sizes, *_pointers(largest))
         return largest
 

@@ -300,19 +300,19 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
             store16(cell + r * dim + b * 16, load16<FLOAT32>(cells + (b * all + r) * 16));
 }
 
-// Compute the maximum of every filter over the positions of each token. `table` (width, n_characters,
+// Compute the maximum of every filter over the positions of each token. `table` (n_characters, width,
 // n_filters) contains the product of each character with each tap, `index` (n, length) the characters of
 // each token. The result is `y` (n, n_filters).
 EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, int64_t length,
-                          int64_t width, int64_t n_characters, int64_t n_filters, float* y) {
+                          int64_t width, int64_t n_filters, float* y) {
     for (int64_t token = 0; token < n; token++)
         for (int64_t f = 0; f < n_filters; f += 16) {
             P16 best = zero16();
             for (int64_t p = 0; p + width <= length; p++) {
                 const int32_t* at = index + token * length + p;
-                P16 sum = load16<FLOAT32>(table + at[0] * n_filters + f);
+                P16 sum = load16<FLOAT32>(table + at[0] * width * n_filters + f);
                 for (int64_t t = 1; t < width; t++)
-                    sum = add16(sum, load16<FLOAT32>(table + (t * n_characters + at[t]) * n_filters + f));
+                    sum = add16(sum, load16<FLOAT32>(table + (at[t] * width + t) * n_filters + f));
                 best = p ? larger16(best, sum) : sum;
             }
             store16(y + token * n_filters + f, best);

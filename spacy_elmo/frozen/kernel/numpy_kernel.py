@@ -148,18 +148,19 @@ class NumpyKernel:
         """Compute the maximum of each filter over the positions of each token.
 
         table (numpy.ndarray): Products of each character's embedding with each tap (column of
-            weights) of each filter. *Shape:* `(width, n_characters, n_filters)`
+            weights) of each filter. *Shape:* `(n_characters, width, n_filters)`
         index (numpy.ndarray): Index into the table for each character of each token. `n_positions`
             is at least `width`. *Shape:* `(n_tokens, n_positions)`
         RETURNS (numpy.ndarray): *Shape:* `(n_tokens, n_filters)`
         """
-        n_windows = index.shape[1] - len(table) + 1
+        width = table.shape[1]
+        n_windows = index.shape[1] - width + 1
         largest = np.empty((len(index), table.shape[2]), dtype="float32")
         for start in range(0, len(index), CONVOLVED_TOKENS):
             part = index[start : start + CONVOLVED_TOKENS]
-            sums = table[0][part[:, :n_windows]]
-            for tap in range(1, len(table)):
-                sums += table[tap][part[:, tap : tap + n_windows]]
+            sums = table[part[:, :n_windows], 0]
+            for tap in range(1, width):
+                sums += table[part[:, tap : tap + n_windows], tap]
             sums.max(axis=1, out=largest[start : start + len(part)])
         return largest
 
