@@ -9,12 +9,13 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ..files.hdf5 import guarded_hdf5
+from ..files.hdf5 import guarded_hdf5, text_attribute
 from .entries import INDEX, Embedded, WriteOptions, index_json, parse_settings
 
 SUFFIXES = (".hdf5", ".h5")
 IS_FOLDER = False
 SETTINGS = "spacy_elmo"
+MAX_SETTINGS = 1 << 24  # Maximum bytes of the settings in a file of another program.
 BESIDE = {"starts": "int32", "ends": "int32", "labels": h5py.string_dtype()}
 # This version of the format writes any number of datasets in bounded memory.
 OLDEST = h5py.h5f.LIBVER_V18
@@ -60,8 +61,8 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read the settings that `write` stored; empty if another program wrote the file."""
     try:
         with h5py.File(path, "r") as file:
-            return parse_settings(file.attrs.get(SETTINGS))
-    except OSError:
+            return parse_settings(text_attribute(file, SETTINGS, MAX_SETTINGS))
+    except (OSError, ValueError, RuntimeError):  # HDF5 raises these for broken files.
         return {}
 
 

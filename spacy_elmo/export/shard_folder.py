@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Optional
 from ..files import schema
 from ..files.unfinished import is_temporary
 from .entries import EntryCounts
+from .outputs import OUTPUTS
 from .places import Folder, InputPiece, LocalFolder, describe_files
 from .plan import Plan
 from .spacy_output import is_foreign
@@ -29,7 +30,8 @@ from .spacy_output import is_foreign
 # Readers of Parquet folders skip names that begin with "_" or a dot.
 MANIFEST = "_manifest.json"
 FORMAT_VERSION = 2  # Version 1 has no checksums of shards.
-OURS = re.compile(r"_?part-\d{5,}-of-\d{5,}(\.\w+)*")
+_SUFFIXES = "|".join(re.escape(kind.SUFFIXES[0]) for kind in OUTPUTS.values())
+_SHARD = re.compile(rf"part-(\d{{5,}})-of-(\d{{5,}})({_SUFFIXES})")
 ADVICE = (
     "Use the same settings and input, choose another output, or start again with `force=True` and "
     "without `resume=True`."
@@ -54,7 +56,7 @@ class ShardFolder(NamedTuple):
 
     def name(self, number: int) -> str:
         """Return the name of a shard. Numbers start at 0."""
-        return f"part-{number:05}-of-{len(self.plan):05}{self.suffix}"
+        return f"{_stem(number, len(self.plan))}{self.suffix}"
 
     def firsts(self) -> Optional[list[int]]:
         """Return the index of each shard's first entry in the whole output; None if unknown."""
@@ -195,15 +197,43 @@ def clear(folder: Folder) -> None:
         deleted.
     """
     names = folder.names() if _is_begun(folder) else set()
+    n_shards = _n_shards(folder) if names else None
     for name in names:
         inner = folder.path / name if isinstance(folder, LocalFolder) else None
-        is_ours = is_temporary(name) or name == MANIFEST or OURS.fullmatch(name)
-        if not is_ours or (inner and inner.is_dir() and OURS.fullmatch(name) and is_foreign(inner)):
+        is_shard = _is_shard(name, n_shards)
+        is_record = name[0] == "_" and _is_shard(name[1:].removesuffix(".json"), n_shards)
+        is_file = is_record and name.endswith(".json") or name == MANIFEST
+        if (
+            not (is_temporary(name) or is_shard or is_file)
+            or (is_file and inner and inner.is_dir())
+            or (is_shard and inner and inner.is_dir() and is_foreign(inner))
+        ):
             raise ValueError(
                 f"{folder} contains a file that is not a shard: {name}. Choose another output."
             )
     for name in sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_")):
         folder.delete(name)
+
+
+def _n_shards(folder: Folder) -> Optional[int]:
+    """Return the number of shards in the manifest; None if the manifest cannot be used."""
+    try:
+        return len(SEALED.read_sealed(folder.read(MANIFEST), FORMAT_VERSION)["shards"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return None
+
+
+def _is_shard(name: str, n_shards: Optional[int]) -> bool:
+    """Return whether a name is that of one of `n_shards` shards."""
+    found = _SHARD.fullmatch(name)
+    if found is None:
+        return False
+    number, total = int(found[1]), int(found[2])
+    return number < total == (n_shards or total) and name.startswith(_stem(number, total))
+
+
+def _stem(number: int, n_shards: int) -> str:
+    return f"part-{number:05}-of-{n_shards:05}"
 
 
 def _is_begun(folder: Folder) -> bool:

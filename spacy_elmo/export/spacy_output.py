@@ -17,6 +17,7 @@ from ..embedding.embed import by_tokens
 from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
 from ..files import user_path
 from ..files.input_files import read_docbin
+from ..files.paths import content_names
 from .entries import Embedded, WriteOptions, parse_settings
 
 SUFFIXES = (".spacy", "")
@@ -53,7 +54,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 def is_foreign(path: Path) -> bool:
     """Return whether a folder contains files that `write` does not write."""
-    names = {found.name for found in path.iterdir()}
+    names = content_names(path)
     is_ours = read_settings(path).get("format") == "spacy"
     return bool(names) and not (is_ours and all(map(_NAMES.fullmatch, names)))
 

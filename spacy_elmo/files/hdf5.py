@@ -1,4 +1,4 @@
-"""HDF5 files on a disk that may be full.
+"""HDF5 files on a disk that may be full, and attributes of HDF5 files from untrusted sources.
 
 The HDF5 library ends the process if a write fails. So the library writes to a `GuardedFile`, whose
 writes never fail. The error is raised after the library has returned.
@@ -31,6 +31,34 @@ def guarded_hdf5(
         with _create(guarded, oldest) as file:
             yield file, guarded.check
         guarded.check()
+
+
+def text_attribute(file: h5py.File, name: str, max_bytes: int) -> Optional[str]:
+    """Read an attribute of a file as text, after a check of its type and size.
+
+    An array of a few bytes per element can name the same string a million times, and HDF5 makes a
+    copy for each element. So an attribute must be one string. A string of variable length has only
+    the bytes that are in the file.
+
+    file (h5py.File): The file.
+    name (str): Name of the attribute.
+    max_bytes (int): Maximum size of the text.
+    RETURNS (Optional[str]): The text; None if the attribute does not exist.
+    RAISES (ValueError): The attribute is not one string, or it is too long.
+    """
+    if not h5py.h5a.exists(file.id, name.encode()):
+        return None
+    attribute = h5py.h5a.open(file.id, name.encode())
+    kind = attribute.get_type()
+    is_text = kind.get_class() == h5py.h5t.STRING
+    if not is_text or attribute.get_space().get_simple_extent_type() != h5py.h5s.SCALAR:
+        raise ValueError(f"the attribute '{name}' is not one string")
+    if kind.is_variable_str() or kind.get_size() <= max_bytes:
+        value = file.attrs[name]
+        text = value.decode("utf8") if isinstance(value, bytes) else str(value)
+        if len(text) <= max_bytes:
+            return text
+    raise ValueError(f"more than {max_bytes:,} characters in the attribute '{name}'")
 
 
 def _create(guarded: "GuardedFile", oldest: int) -> h5py.File:

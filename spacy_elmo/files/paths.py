@@ -52,6 +52,22 @@ def followed(path: Path) -> Path:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(given))
 
 
+def content_names(folder: Path) -> set[str]:
+    """Return the relative paths of all files, links and empty folders in a folder, at every depth.
+
+    folder (Path): The folder. Links in it are not followed.
+    RETURNS (Set[str]): The paths, with slashes. The path of an empty folder ends with a slash.
+    """
+    names = set()
+    for place, folders, files in os.walk(folder):
+        inner = Path(place).relative_to(folder)
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        names.update((inner / name).as_posix() for name in (*files, *links))
+        if not folders and not files and inner.parts:
+            names.add(f"{inner.as_posix()}/")
+    return names
+
+
 def is_stream(path: Path) -> bool:
     """Return whether an output must be written directly, not renamed from a temporary file.
 

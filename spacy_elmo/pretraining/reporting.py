@@ -16,10 +16,12 @@ import torch
 
 from .. import __version__
 from ..files import atomic_write, full_disk, progress_bar
+from ..files.paths import content_names
 from ..files.terminal import SafePrinter, printable
 from ..language_model.model import save_model
 from ..language_model.perplexity import Perplexity
 from ..weights.attribution import inherited
+from ..weights.pipeline_folder import PipelineFolder
 from .checkpoint import save_checkpoint, set_aside
 from .config import Inputs, TrainingSettings
 from .loggers import make_logger, step_info
@@ -132,8 +134,8 @@ class Reporter:
         if "model-best" in self.unsaved and not is_best:
             self.unsaved.discard("model-best")
             self.msg.warn(
-                f"{self.output / 'model-best'} is not the best model: the disk was full when the "
-                f"best one was found"
+                f"{self.output / 'model-best'} is not the best model: the best one could not be "
+                f"written"
             )
         try:
             for name in sorted(self.unsaved):
@@ -202,6 +204,12 @@ class Reporter:
             "seed": config.seed,
         }
         folder = self.output / name
+        others = content_names(folder) - PipelineFolder.written
+        if others:
+            raise OSError(
+                f"{folder} is not replaced, because it contains other files ({min(others)}). Move "
+                f"them away."
+            )
         with full_disk(folder, "resume with `resume=True`: the earlier model is kept"):
             save_model(self.trainer.model, folder, lang=config.lang, provenance=provenance)
         self.unsaved.discard(name)

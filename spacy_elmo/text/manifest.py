@@ -18,6 +18,7 @@ from .reading import WRITTEN, ending
 
 MANIFEST = WRITTEN[0][0]
 TOKENS = "tokens-*.npy"
+TOKENS_FILE = re.compile(r"tokens-\d{5,}\.npy")
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..files import delete_ours, full_disk, is_ours, lock, make_ours, progress_bar, sweep, user_path
+from ..files.paths import content_names
 from ..files.remote import is_url
 from ..files.unfinished import is_temporary
 from ..frozen.vocabulary import Vocabulary
@@ -26,7 +27,7 @@ from .chunks import ChunkReader
 from .corpus import Corpus
 from .manifest import (
     MANIFEST,
-    TOKENS,
+    TOKENS_FILE,
     check_files,
     corpus_differences,
     describe_file,
@@ -134,9 +135,10 @@ def is_foreign_corpus(folder: Path) -> bool:
     """Return whether a path is not a folder, or contains files that `prepare` does not write."""
     if not folder.is_dir():
         return True
+    ours = {f"{path.name}/" for path in folder.iterdir() if is_ours(path)}
+    names = (name for name in content_names(folder) if not name.startswith(tuple(ours)))
     known = {MANIFEST, VOCABULARY_FILE, *ARRAYS}
-    others = (path for path in folder.iterdir() if path.name not in known)
-    return not all(path.match(TOKENS) or is_ours(path) for path in others)
+    return not all(name in known or TOKENS_FILE.fullmatch(name) for name in names)
 
 
 def open_corpus(folder: Union[str, Path], *, verify: bool = False) -> Corpus:

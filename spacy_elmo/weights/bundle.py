@@ -9,6 +9,7 @@ import numpy as np
 import srsly
 
 from ..files.errors import named_errors
+from ..files.paths import content_names
 from ..frozen.config import shortened
 from ..frozen.model import FrozenBiLM
 from ..frozen.softmax import FrozenSoftmax
@@ -81,7 +82,7 @@ class Format(ABC):
     name (str): Name of the format.
     suffixes (Tuple[str, ...]): Suffixes of files; empty if the format is a folder.
     marker (str): Name of a file that every folder of this format contains.
-    written (FrozenSet[str]): Names of all files that `write` can create in a folder.
+    written (FrozenSet[str]): Relative paths of all files that `write` can create in a folder.
     contents (str): Description of the content of a folder, for error messages.
     programs (str): Other programs that read the format. They need weights in float32.
     keeps_alignment (bool): Whether the format can store the alignment matrix.
@@ -145,7 +146,7 @@ class Format(ABC):
     @classmethod
     def is_foreign(cls, folder: Path) -> bool:
         """Return whether a folder contains anything other than a model of this format."""
-        names = {path.name for path in folder.iterdir()}
+        names = content_names(folder)
         return bool(names) and not {cls.marker} <= names <= cls.written
 
     @classmethod  # noqa: B027

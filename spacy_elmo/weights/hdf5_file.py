@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 
 from ..files.errors import named_errors
+from ..files.hdf5 import text_attribute
 from ..frozen.config import shortened
 from .archives import Readable, opened
 from .layout import StoredArrays
@@ -75,12 +76,7 @@ class HDF5Arrays(StoredArrays):
     def attribute(self, name: str) -> Optional[str]:
         """Return an attribute of the file as text; None if it does not exist."""
         with _readable(self.source):
-            if name not in self._file.attrs:
-                return None
-            text = str(self._file.attrs[name])
-        if len(text) > LARGEST_JSON:
-            raise ValueError(f"{self.source}: more than {LARGEST_JSON:,} characters in '{name}'")
-        return text
+            return text_attribute(self._file, name, LARGEST_JSON)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PIPE = "elmo"
 DESCRIPTION = "An ELMo language model for spacy-elmo"
 CONFIG_FILE = "config.cfg"
+_VOCAB_FILES = ("key2row", "lookups.bin", "strings.json", "vectors", "vectors.cfg")
 
 
 class PipelineFolder(SafetensorsFile):
@@ -33,9 +34,11 @@ class PipelineFolder(SafetensorsFile):
     name = "pipeline"
     suffixes = ()
     marker = CONFIG_FILE
+    # The tokenizers of some languages are folders.
     written = frozenset(
-        {CONFIG_FILE, META_FILE, "tokenizer", "vocab", PIPE, SOFTMAX_FILE, VOCABULARY_FILE}
-        | {LICENSES_FILE}
+        {CONFIG_FILE, META_FILE, "tokenizer", "tokenizer/cfg", f"{PIPE}/{MODEL_FILE}"}
+        | {SOFTMAX_FILE, VOCABULARY_FILE, LICENSES_FILE}
+        | {f"vocab/{name}" for name in _VOCAB_FILES}
     )
     contents = "pipeline with a single pipe, elmo"
 

@@ -226,13 +226,19 @@ def test_force_begins_again(shard):
     shard(output="docs", format="spacy")
     Path("no shards").mkdir()
     foreign = ["out/part-00000", "out/notes.txt", "docs/part-00000-of-00007.spacy/notes.txt"]
+    foreign += ["out/part-00000-of-00002.parquet.bak.old", "out/part-00007-of-00009.jpg"]
+    foreign += ["out/part-00007-of-00007.parquet", "out/part-000001-of-00007.parquet"]
+    foreign += ["out/part-00001-of-00008.parquet", "out/_part-00000-of-00007.parquet"]
+    foreign += ["docs/part-00000-of-00007.spacy/00000000.spacy.bak/notes.txt"]
     for file in (*foreign, "no shards/part-00000-of-00007.parquet"):
         name = file.partition("/")[0]
+        Path(file).parent.mkdir(exist_ok=True)
         Path(file).write_text("mine")
         before = content(Path(name))
         with pytest.raises(ValueError, match=f"{name} contains"):
             shard(output=name, force=True)
         assert content(Path(name)) == before
+        Path(file).unlink()
 
 
 def test_input_that_changes(shard, folder, expected):

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from spacy_elmo.files.hdf5 import GuardedFile, guarded_hdf5
+from spacy_elmo.files.hdf5 import GuardedFile, guarded_hdf5, text_attribute
 
 from helpers.commands import run_python
 from helpers.full_disk import room_for
@@ -94,3 +94,38 @@ def test_process_ends_after_a_full_disk(tmp_path):
             print("full")
     """
     assert run_python("-c", code, tmp_path / "x") == "full\n"
+
+
+TEXTS = ["naïve", b"ascii", np.bytes_(b"fixed"), "a" * 99]
+VALUES = {
+    "an array of names of one string": ["a"] * 3000,
+    "an array of one string": ["a"],
+    "an array of texts": np.array([b"a" * 50] * 3),
+    "a number": 3,
+    "numbers": np.zeros(5),
+    "nothing": h5py.Empty("S5"),
+    "a type of many members": np.zeros((), [(f"m{i}", "f4") for i in range(100)]),
+    "a reference": h5py.Reference(),
+    "a text that is too long": "a" * 101,
+    "a field that is too long": np.bytes_(b"a" * 101),
+}
+
+
+@pytest.mark.parametrize("value", TEXTS)
+def test_attribute_of_text(value):
+    with h5py.File(io.BytesIO(), "w") as file:
+        file.attrs["text"] = value
+        expected = value if isinstance(value, str) else value.decode()
+        assert text_attribute(file, "text", 100) == expected
+        assert text_attribute(file, "other", 100) is None
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_other_attributes_are_not_read(value, monkeypatch):
+    """An array of references to one string of 1 MB took gigabytes."""
+    with h5py.File(io.BytesIO(), "w") as file:
+        file.attrs["text"] = value
+        if not isinstance(value, str):  # Only reading shows the length of a string.
+            monkeypatch.delattr(h5py.AttributeManager, "__getitem__")
+        with pytest.raises(ValueError, match="not one string|more than 100 characters"):
+            text_attribute(file, "text", 100)

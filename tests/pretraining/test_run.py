@@ -163,9 +163,10 @@ def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
         check_refused(r"`overwrite` does not work on.*`resume=True`", overwrite=True)
     with lock(out / "checkpoints" / "lock"):
         check_refused("another process is writing to .*out", BlockingIOError, resume=True)
-    notes.write_text("mine")
-    check_refused("model-last is .* contains other files. Move these away", resume=True)
-    notes.unlink()
+    for path in (notes, notes.parent / "elmo" / "notes.txt"):
+        path.write_text("mine")
+        check_refused("model-last is .* contains other files. Move these away", resume=True)
+        path.unlink()
     assert pretrain(check_config(config), out, resume=True)
     shutil.rmtree(out / "checkpoints")
     check_refused("out contains the model-best of a run. `resume=True`")
@@ -190,6 +191,7 @@ def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
         ("metrics.jsonl", "", '{"epoch": 1}\n{"epoch": 2}\n'),
         ("metrics.jsonl", "", "mine\n"),
         ("corpus", "tokens-mine.txt", "mine\n"),
+        ("corpus", "tokens-mine.npy", "mine\n"),
     ],
 )
 def test_what_other_programs_wrote_stays(folder, name, file, text, how):
@@ -230,6 +232,32 @@ def test_failing_write_is_told_and_the_run_goes_on(folder, monkeypatch, capsys):
     assert shown.count("No space left on device") == 4
     assert_same_arrays(arrays(folder / "out"), weights)
     assert metrics(folder / "out") == rows
+
+
+def test_notes_that_are_written_during_a_run_stay(folder, monkeypatch, capsys):
+    """The model is written when they are gone, and the run goes on until then."""
+    notes, calls = folder / "out" / "model-last" / "elmo" / "notes.txt", count(1)
+    save, save_checkpoint = reporting.save_model, reporting.save_checkpoint
+
+    def write(*args, **settings):
+        save(*args, **settings)
+        if next(calls) == 1:
+            notes.write_text("mine")
+
+    def checkpoint(*args, **settings):
+        if not (folder / "moved").exists() and notes.exists():
+            notes.rename(folder / "moved")
+        return save_checkpoint(*args, **settings)
+
+    monkeypatch.setattr(reporting, "save_model", write)
+    monkeypatch.setattr(reporting, "save_checkpoint", checkpoint)
+    settings = {**RANDOM, "max_steps": 3, "eval_frequency": 1, "checkpoint_minutes": 60.0}
+    with pytest.raises(OSError, match="model-last is not replaced.*elmo/notes.txt"):
+        pretrain(run_settings(folder, **settings), folder / "out")
+    assert (folder / "moved").read_text() == "mine"
+    assert "elmo/notes.txt). Move them away" in " ".join("".join(capsys.readouterr()).split())
+    assert pretrain(run_settings(folder, **settings), folder / "out", resume=True)
+    assert read_weights(folder / "out" / "model-last").provenance["step"] == 3
 
 
 @pytest.mark.parametrize("name", ["save_model", "save_checkpoint"])

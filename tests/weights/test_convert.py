@@ -165,6 +165,20 @@ def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
     for name in ("noted", "letters"):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "README.md").write_text("mine")
+    inner = [
+        "elmo/model.safetensors.bak",
+        "elmo/notes.txt",
+        "vocab/more/a",
+        "tokenizer.d/",
+        "more/",
+    ]
+    for number, name in enumerate(inner):
+        path = tmp_path / f"inner{number}" / name
+        convert(source, tmp_path / f"inner{number}")
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.write_text("mine")
+    convert(source, tmp_path / "linked")
+    os.symlink(tmp_path / "letters", tmp_path / "linked" / "elmo" / "cfg")
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "trained")
@@ -174,6 +188,8 @@ def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
     before = content(tmp_path)
     for name, message, *format in (
         *((name, "other files than a pipeline") for name in ("noted", "letters", "trained")),
+        *((f"inner{i}", "other files than a pipeline") for i in range(len(inner))),
+        ("linked", "other files than a pipeline"),
         ("letters", "other files than a model of ELMoForManyLangs", "manylangs"),
         *(("file", "is a file"), ("fifo", "is a file"), ("fifo", "is a file", "manylangs")),
         ("a.safetensors", "is a folder"),
