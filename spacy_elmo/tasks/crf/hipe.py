@@ -228,8 +228,8 @@ def _find_entities(path: Path, doc: Doc, words: Sequence[list[_Line]]) -> list[S
                 if prefix == "B" or label != previous:
                     found.append((max(i, free), i + 1, label, line.link))
                 else:
-                    start, _, *rest = found[-1]
-                    found[-1] = (start, i + 1, *rest)
+                    start, _, _, link = found[-1]
+                    found[-1] = (start, i + 1, label, link)
             elif line.tag not in ("O", MISSING):
                 raise ValueError(
                     f"{path}:{line.number}: expected the tag O, _, B-... or I-..., found "
