@@ -73,8 +73,8 @@ def init_training_cli(
     if reader is not None:
         column = {"column": "NE-COARSE-LIT"} if reader == HIPE else {}
         for split in ("train", "dev"):
-            path = f"${{paths.{split}}}"
-            config["corpora"][split] = {"@readers": reader, "path": path, **column}
+            given = f"${{paths.{split}}}"
+            config["corpora"][split] = {"@readers": reader, "path": given, **column}
     if str(output) == "-":
         echo(config.to_str())
         return

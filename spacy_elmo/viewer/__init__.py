@@ -82,10 +82,10 @@ def _section(
 def _senses(
     docs: Sequence[Doc], words: Sequence[str], options: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    looks = {name: options.pop(name) for name in ("projection", "seed") if name in options}
+    looks = {name: options.pop(name) for name in [*options] if name in ("projection", "seed")}
+    drawn = draw_occurrences(docs, words, **options)
     if options.get("gold") is not None:
         looks["gold"] = options["gold"]
-    drawn = draw_occurrences(docs, words, **options)
     views = {id(doc): _views(doc) for one in drawn for doc, *_ in one.occurrences}
     names = max((names for _, names in views.values()), default=[], key=len)
     vectors: list[Floats3d] = []

@@ -98,8 +98,9 @@ def read_hipe(
     for about, lines in _read_documents(path, column):
         words = _join_words(lines)
         has_tags = has_tags or any(line.tag != MISSING for line in lines)
+        has_sentences = any(SENTENCE_ENDS & line.flags for line in lines)
         for part in _split_sentences(words) if by_sentence else [words]:
-            doc = _make_doc(path, vocab, part)
+            doc = _make_doc(path, vocab, part, has_sentences=has_sentences)
             doc.user_data.update(about)
             yield doc
     if not has_tags:
@@ -197,16 +198,19 @@ def _split_sentences(words: Sequence[list[_Line]]) -> Iterator[Sequence[list[_Li
     yield words[start:]
 
 
-def _make_doc(path: Path, vocab: Vocab, words: Sequence[list[_Line]]) -> Doc:
-    """Make a Doc of words, with spaces, sentences and entities."""
+def _make_doc(
+    path: Path, vocab: Vocab, words: Sequence[list[_Line]], *, has_sentences: bool
+) -> Doc:
+    """Make a Doc of words, with spaces, sentences (if the document has any) and entities."""
     texts = [
         "".join(_HYPHEN.sub(r"\1", line.token) for line in word[:-1]) + word[-1].token
         for word in words
     ]
     spaces = ["NoSpaceAfter" not in word[-1].flags for word in words]
     starts = [True, *(bool(SENTENCE_ENDS & word[-1].flags) for word in words[:-1])]
-    doc = Doc(vocab, words=texts, spaces=spaces, sent_starts=starts)
-    missing = [doc[i : i + 1] for i, word in enumerate(words) if word[0].tag == MISSING]
+    doc = Doc(vocab, words=texts, spaces=spaces, sent_starts=starts if has_sentences else None)
+    hidden = [all(line.tag == MISSING for line in word) for word in words]
+    missing = [doc[i : i + 1] for i, is_hidden in enumerate(hidden) if is_hidden]
     if len(missing) < len(doc):
         doc.set_ents(_find_entities(path, doc, words), missing=missing, default="outside")
     return doc
@@ -215,8 +219,8 @@ def _make_doc(path: Path, vocab: Vocab, words: Sequence[list[_Line]]) -> Doc:
 def _find_entities(path: Path, doc: Doc, words: Sequence[list[_Line]]) -> list[Span]:
     """Return the entities of a Doc.
 
-    As in HIPE's scorer, a tag I that continues no entity begins one. If two entities share a joined
-    word, the first one gets it.
+    As in conlleval, the scorer of CoNLL-2003, a tag I that continues no entity begins one. If two
+    entities share a joined word, the first one gets it.
     """
     found: list[tuple[int, int, str, str]] = []
     previous = ""
@@ -228,8 +232,8 @@ def _find_entities(path: Path, doc: Doc, words: Sequence[list[_Line]]) -> list[S
                 if prefix == "B" or label != previous:
                     found.append((max(i, free), i + 1, label, line.link))
                 else:
-                    start, _, *rest = found[-1]
-                    found[-1] = (start, i + 1, *rest)
+                    start, _, _, link = found[-1]
+                    found[-1] = (start, i + 1, label, link)
             elif line.tag not in ("O", MISSING):
                 raise ValueError(
                     f"{path}:{line.number}: expected the tag O, _, B-... or I-..., found "

@@ -105,12 +105,21 @@ def test_words_that_are_cut_at_line_ends_are_joined(tmp_path, lines, words):
 
 
 def test_entities_that_share_a_joined_word(tmp_path):
-    """The first one gets the word. An I that continues nothing begins an entity, as for HIPE."""
+    """The first one gets the word. An I that continues nothing begins an entity."""
     lines = ["Nord¬ B-a EndOfLine", "see B-b _", "und I-b _", "See I-c _", "Rom B-c _"]
     (doc,) = read(write(tmp_path / "a.tsv", lines))
     assert entities(doc) == [("Nordsee", "a"), ("und", "b"), ("See", "c"), ("Rom", "c")]
     (doc,) = read(write(tmp_path / "b.tsv", ["Nord¬ B-a EndOfLine", "see B-b _", "ab O _"]))
     assert entities(doc) == [("Nordsee", "a")]
+
+
+def test_documents_without_sentences(tmp_path):
+    """A document without any end of a sentence has no sentences, rather than one."""
+    path = write(tmp_path / "a.tsv", ["In O _", "Rom B-loc _"], ["In O PySBDSegment", "Rom O _"])
+    unknown, one, two = read(path)
+    assert not unknown.has_annotation("SENT_START")
+    assert one.has_annotation("SENT_START") and two.has_annotation("SENT_START")
+    assert (one.text, two.text) == ("In ", "Rom ")
 
 
 def test_any_column(tmp_path):
@@ -129,6 +138,9 @@ def test_any_column(tmp_path):
 
 def test_hidden_tags_are_no_annotation(tmp_path):
     path = write(tmp_path / "a.tsv", ["Rom B-loc _", "ist _ _"], ["Rom _ _"])
+    half = write(tmp_path / "b.tsv", ["Was¬ _ _", "ser B-loc _", "ist _ _"])
+    (doc,) = read(half)
+    assert [token.ent_iob_ for token in doc] == ["B", ""]
     some, none = read(path)
     assert [token.ent_iob_ for token in some] == ["B", ""]
     assert not none.has_annotation("ENT_IOB")
