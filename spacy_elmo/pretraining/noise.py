@@ -2,7 +2,7 @@
 
 An edit changes whole characters as readers see them: a letter with its combining marks. Otherwise
 words of Hindi, Tamil or Thai, and letters whose accents are separate code points, would become
-strings that nobody types. Hyphens and apostrophes can be left out, doubled or swapped, but other
+strings that people do not write. Hyphens and apostrophes can be left out, doubled or swapped, but other
 words do not get them.
 """
 
