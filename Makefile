@@ -11,7 +11,7 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test kernels check slow browser docs fuzz model historical wheels bare lint clean
+.PHONY: demo test kernels check slow browser docs fuzz sanitize soak model historical wheels bare lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -54,6 +54,15 @@ browser: $(STAMP)
 
 fuzz: $(STAMP)
 	cd tests && $(CURDIR)/$(BIN)/python -m helpers.fuzz
+
+# The tests of frozen models, with kernels that were built with ASan and UBSan. It needs Linux and g++.
+sanitize: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m helpers.sanitize
+
+# A service under load: `make soak MINUTES=20`. It needs Linux.
+soak: MINUTES = 20
+soak: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m helpers.soak --minutes $(MINUTES)
 
 # Train the bundled model on english-open-train.txt.gz (CORPUS), its index
 # english-open-train.index.tsv.gz (INDEX) and english-open-valid.txt (HELD_OUT). The second run

@@ -9,19 +9,25 @@ from pathlib import Path
 # the machine, and sum in another order where there are more cores. Set before PyTorch is imported,
 # and for the tests' own processes.
 os.environ["OMP_NUM_THREADS"] = "1"
+# hypothesis keeps tables of Unicode here, which `make clean` deletes.
+os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(
+    Path(__file__).resolve().parents[1] / ".pytest_cache" / "hypothesis"
+)
 
 import pytest
 import spacy
+from hypothesis import settings
 
 from spacy_elmo.frozen.kernel import find_kernel
 from spacy_elmo.weights import download
 
-from helpers import kinds, reference, tokenizers
+from helpers import kinds, profiles, reference, tokenizers
 from helpers.calls import note_calls
 from helpers.file_server import FileServer
 from helpers.models import TINY_OPTIONS, write_tiny
 
 tokenizers.leave_out_special_cases()
+settings.load_profile(profiles.REPEATABLE)
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 

@@ -40,6 +40,7 @@ ALLOWED = {
     ("export/test_ray.py", "time.sleep"): "waits for the first shard, however long it takes",
     ("helpers/file_server.py", "time.sleep"): "a slow reply; nothing is expected of how slow",
     ("helpers/fuzz.py", "time.process_time"): "a limit far above what a file takes",
+    ("helpers/soak.py", "time.monotonic"): "`make soak` runs for minutes; a test counts requests",
     ("pretraining/test_elastic.py", "time.sleep"): "waits for a step; a run that is slow enough",
     ("pretraining/test_launch.py", "time.sleep"): "waits for a checkpoint, however long it takes",
     ("project/test_run_trial.py", "time.sleep"): "waits for the first run, however long it takes",

@@ -82,8 +82,8 @@ def lay_out(
     """
     types: dict[str, int] = {}
     marked = [[*marks[:1], *sentence, *marks[1:]] for sentence in sentences]
-    flat = np.array([types.setdefault(token, len(types)) for each in marked for token in each])
-    return list(types), flat, pack([len(each) for each in marked], skip)
+    flat = [types.setdefault(token, len(types)) for each in marked for token in each]
+    return list(types), np.array(flat, dtype="int64"), pack([len(each) for each in marked], skip)
 
 
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
@@ -109,10 +109,11 @@ def without_ends(lengths: Sequence[int]) -> np.ndarray:
     RETURNS (numpy.ndarray): Positions in the concatenated sequences, without the first and the
         last item of each sequence.
     """
-    kept = np.ones(sum(lengths), dtype=bool)
-    ends = np.cumsum(lengths)
+    sizes = np.asarray(lengths, dtype="int64")
+    kept = np.ones(sizes.sum(), dtype=bool)
+    ends = np.cumsum(sizes)
     kept[ends - 1] = False
-    kept[ends - np.asarray(lengths)] = False
+    kept[ends - sizes] = False
     return np.flatnonzero(kept)
 
 

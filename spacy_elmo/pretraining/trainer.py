@@ -7,8 +7,8 @@ interrupted have the same weights, bit for bit.
 
 With several processes, each process trains on its own streams. The processes average their
 gradients, and make the same update. Without dropout, a step of several processes equals a step of
-one process, except for rounding. With dropout, it does not: each process draws its own masks. Masks
-for all streams would cost each process the draws of all processes.
+one process, except for rounding. With dropout, it does not: each process draws its own masks. To
+make the masks equal, each process would have to draw the masks of all streams.
 """
 
 import math

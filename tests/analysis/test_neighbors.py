@@ -99,8 +99,6 @@ def test_json_and_table(run, token, options, expected):
     shown = [f"{one.similarity:.3f} {one.word} {marked(one[1], one[2], 60)}" for one in found]
     itself = "the [play] ends ." if token in (1, "play") else "the play ends [.]"
     assert [line for line in lines if line][2:] == [itself, *shown]
-    if "0" in options:  # equal words have equal vectors there
-        assert found[0].word == "play"
     check(found, expected)
 
 

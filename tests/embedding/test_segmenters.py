@@ -2,11 +2,13 @@
 
 import pytest
 import spacy
-from spacy.tokens import Doc
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
 
 from spacy_elmo.embedding import segmenters
 from spacy_elmo.embedding.embed import by_tokens
-from spacy_elmo.embedding.segmenters import Segment, Windows, segmenter_config
+from spacy_elmo.embedding.segmenters import Segment, Windows, segment_of, segmenter_config
 from spacy_elmo.registry import registry
 
 VOCAB = spacy.blank("en").vocab
@@ -142,3 +144,59 @@ def test_long_spans_come_in_windows():
     assert all(s.end - s.start <= 2 and not s.start < 4 < s.end for s in split)
     with pytest.raises(ValueError, match="overlap"):
         make("spans", size=2, overlap=2)
+
+
+# Any Doc
+
+TOKENS = st.sampled_from(["a", "bank", ".", "!", "。", "…", "\n", " ", "\u0301", "😀"])
+
+
+@st.composite
+def docs(draw):
+    """Docs of any tokens, with some, all or no sentence starts, and with spans that may overlap."""
+    words = draw(st.lists(TOKENS, max_size=40))
+    starts = draw(
+        st.none()
+        | st.lists(st.sampled_from([True, False, None]), min_size=len(words), max_size=len(words))
+    )
+    doc = doc_of(words, starts)
+    places = st.integers(0, len(words))
+    for group in draw(st.sets(st.sampled_from([*segmenters.PAIRS, "other"]))):
+        edges = draw(st.lists(st.tuples(places, places).map(sorted), max_size=3))
+        doc.spans[group] = [Span(doc, start, end, label="X") for start, end in edges]
+    return doc
+
+
+@given(
+    doc=docs(),
+    name=st.sampled_from(["doc.v1", "sentences.v1", "sentences.v2", "windows.v1", "spans.v1"]),
+    size=st.integers(1, 12),
+    data=st.data(),
+)
+def test_every_segmenter_keeps_each_token_once(doc, name, size, data):
+    """In order, from a sequence that reads the token; and the Doc stays as it is."""
+    settings = {}
+    if name not in ("doc.v1", "sentences.v1"):
+        settings = {"size": size, "overlap": data.draw(st.integers(0, size - 1))}
+    if name == "spans.v1":
+        settings["sentences"] = data.draw(st.booleans())
+    before = doc.to_bytes()
+    is_known = doc.has_annotation("SENT_START")
+    segments = resolve({"@segmenters": f"spacy-elmo.{name}", **settings})(doc)
+    assert doc.to_bytes() == before
+    kept = [i for segment in segments for i in range(segment.keep_start, segment.keep_end)]
+    assert kept == list(range(len(doc)))
+    for segment in segments:
+        assert 0 <= segment.start <= segment.keep_start < segment.keep_end <= segment.end
+        assert segment.end <= len(doc)
+        is_cut = name == "windows.v1" or (name == "sentences.v2" and not is_known)
+        assert not is_cut or segment.end - segment.start <= size
+    for token in range(len(doc)):
+        segment = segment_of(segments, token)
+        assert segment.keep_start <= token < segment.keep_end
+    edges = {sentence.start for sentence in doc.sents} if is_known and len(doc) else set()
+    if name == "spans.v1":
+        groups = [doc.spans[group] for group in segmenters.PAIRS if group in doc.spans]
+        edges = {edge for group in groups for span in group for edge in (span.start, span.end)}
+    if name in ("sentences.v1", "sentences.v2", "spans.v1"):
+        assert not any(s.start < edge < s.end for s in segments for edge in edges)

@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.export import Embedder
+from spacy_elmo.export.selection import SpanSelector
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.layers.scalar_mix import mixes_of
 
@@ -265,3 +268,63 @@ def test_the_pipe_s_own_mix(folder, make_nlp, mix, weights):
     if not isinstance(mix, list):
         settings = [Embedder("own", layers=name).describe() for name in ("vector", str(mix))]
         assert settings[0] == settings[1]
+
+
+# Any Doc
+
+VOCAB = spacy.blank("en").vocab
+LABELS = ["PER", "LOAN", "ROLE"]
+
+
+@st.composite
+def annotated(draw):
+    """Docs with parts of speech, entities, sentences, and spans that overlap."""
+    pos = draw(st.lists(st.sampled_from(["NOUN", "VERB", "PROPN"]), min_size=1, max_size=12))
+    n = len(pos)
+    starts = [True, *draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]
+    doc = Doc(VOCAB, words=[f"w{i}" for i in range(n)], pos=pos, sent_starts=starts)
+    places = st.tuples(st.integers(0, n - 1), st.integers(1, 4), st.sampled_from(LABELS))
+    spans = [
+        Span(doc, start, min(n, start + length), label=label)
+        for start, length, label in draw(st.lists(places, max_size=4))
+    ]
+    doc.ents = spacy.util.filter_spans(spans)
+    doc.spans["roles"] = [
+        Span(doc, start, min(n, start + length), label=label)
+        for start, length, label in draw(st.lists(places, max_size=4))
+    ]
+    return doc
+
+
+@given(
+    doc=annotated(),
+    pool=st.sampled_from([None, "sentence", "doc", "span"]),
+    names=st.none() | st.sets(st.sampled_from(["ents", "nouns", *LABELS]), min_size=1).map(sorted),
+)
+def test_what_is_selected(doc, pool, names):
+    """Token by token: whether a span of `only` has it, and where it stands."""
+    if pool == "span" and names is None:
+        return
+    found = SpanSelector(pool, names and ",".join(names))(doc) if pool or names else None
+    spans = {(s.start, s.end, s.label_) for s in doc.ents if {"ents", s.label_} & {*(names or ())}}
+    spans |= {(s.start, s.end, s.label_) for s in doc.spans["roles"] if s.label_ in (names or ())}
+    if "nouns" in (names or ()):
+        spans |= {(t.i, t.i + 1, t.pos_) for t in doc if t.pos_ != "VERB"}
+    chosen = [i for i in range(len(doc)) if any(start <= i < end for start, end, _ in spans)]
+    if names is None:
+        chosen = list(range(len(doc)))
+    if pool == "span":
+        assert {(one.start, one.end, one.label) for one in found} == spans
+        assert all([*one.tokens] == [*range(one.start, one.end)] for one in found)
+        assert len(found) == len(spans)
+    elif pool is None and names:
+        assert [[*one.tokens] for one in found] == [[i] for i in chosen]
+        for one in found:
+            assert any(
+                start <= one.start < end and label == one.label for start, end, label in spans
+            )
+    elif pool:
+        wholes = [doc[:]] if pool == "doc" else list(doc.sents)
+        parts = [(w, [i for i in chosen if w.start <= i < w.end]) for w in wholes]
+        wanted = [(w.start, w.end, w.text, tokens) for w, tokens in parts if tokens]
+        assert [(one.start, one.end, one.text, [*one.tokens]) for one in found] == wanted

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from spacy.tokens import Doc
@@ -12,13 +15,31 @@ from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe
 
-from helpers.models import check_refused
+from helpers.models import SENTENCES, check_refused, tiny_bilm
+from helpers.profiles import few
 from helpers.rounding import check_close
 from helpers.trained import trained
 
 WIDTH = 12
 TEXT = "Maria sat on the bank"
 MATRIX = np.random.default_rng(5).normal(0, 1, (WIDTH, WIDTH)).astype("float32")
+
+
+@given(
+    matrix=arrays("float32", (10, 10), elements=st.floats(-1e6, 1e6, width=32)),
+    sentences=st.lists(st.sampled_from(SENTENCES), max_size=4),
+)
+@few
+def test_any_matrix(matrix, sentences):
+    plain = tiny_bilm()
+    layers, aligned = (
+        bilm.embed(sentences)[0] for bilm in (plain, plain.replace(alignment=matrix))
+    )
+    for ours, theirs in zip(aligned, layers, strict=True):
+        exact = theirs.astype("float64") @ matrix.T.astype("float64")
+        # The error of a sum of n products in float32: n units of the sum of their sizes.
+        bound = 10 * 2**-23 * (np.abs(theirs) @ np.abs(matrix.T).astype("float64"))
+        assert (np.abs(ours - exact) <= bound).all()
 
 
 @pytest.fixture
