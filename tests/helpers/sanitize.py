@@ -86,8 +86,13 @@ def main() -> None:
         for kernel in kernels:
             os.environ["SPACY_ELMO_KERNEL"] = kernel
             print(f"tests/frozen with {kernel} and sanitizers", flush=True)
-            longer = f"--hypothesis-profile={LONG}"
-            tests = [*pytest, "tests/frozen", longer]
+            # This test would build the kernels once more.
+            options = [
+                "--ignore",
+                "tests/frozen/test_sanitizers.py",
+                f"--hypothesis-profile={LONG}",
+            ]
+            tests = [*pytest, "tests/frozen", *options]
             ended = run_sanitized(Path(folder), *tests, is_shown=True)
             if ended.returncode:
                 sys.exit(f"The kernel {kernel} has a fault, or a test fails with it.")
