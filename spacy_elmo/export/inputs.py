@@ -5,6 +5,7 @@ from glob import has_magic
 from pathlib import Path, PurePosixPath
 from typing import Optional, Union
 
+from ..files.compression import suffix_of
 from ..files.remote import is_url, reading
 from ..text.reading import READABLE, Inputs, find_files
 from .conll import read_conll
@@ -14,11 +15,11 @@ from .parquet import read_parquet
 from .places import InputPiece, partial_folder
 from .text_input import read_conllu, read_records, read_text, read_tsv
 
-CONLLU, DOCBIN = (".conllu", ".conllu.gz"), ".spacy"
-PARQUET = ".parquet"
-JSONL = (".jsonl", ".jsonl.gz")
-CONLL, TSV = (".conll", ".conll.gz"), (".tsv", ".tsv.gz")
-INPUTS = (*READABLE, *CONLLU, *CONLL, DOCBIN)
+CONLLU, CONLL, TSV, JSONL, DOCBIN, PARQUET = (
+    *(".conllu", ".conll", ".tsv", ".jsonl"),
+    *(".spacy", ".parquet"),
+)
+INPUTS = (*READABLE, CONLLU, CONLL, DOCBIN)
 
 
 def find_inputs(
@@ -35,21 +36,19 @@ def find_inputs(
         `column`; or `column` is set, but no file has columns.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
-    if column is None and (tables := [name for name in given if str(name).endswith(TSV)]):
+    if column is None and (tables := [name for name in given if suffix_of(str(name)) == TSV]):
         raise ValueError(
             f"{tables[0]}: the text column is not known. Set `column` to its name or number."
         )
-    readable = INPUTS if column is None else (*INPUTS, *TSV)
-    if any(str(name).endswith(PARQUET) for name in given):
+    readable = INPUTS if column is None else (*INPUTS, TSV)
+    if any(suffix_of(str(name)) == PARQUET for name in given):
         readable = (*readable, PARQUET)
     files: dict[InputPiece, None] = {}
     for name in given:
         found = _find_urls(str(name), readable) if is_url(name) else find_files(name, readable)
         files.update(dict.fromkeys(InputPiece(str(file)) for file in found))
-    if column is not None and not any(file.name.endswith((*TSV, *CONLL)) for file in files):
-        raise ValueError(
-            f"`column={column}`: no {', '.join((*TSV, *CONLL))} file is given. Omit `column`."
-        )
+    if column is not None and not any(suffix_of(file.name) in (TSV, CONLL) for file in files):
+        raise ValueError(f"`column={column}`: no {TSV} or {CONLL} file is given. Omit `column`.")
     if is_url(output):
         return [file for file in files if not str(file).startswith(f"{output}/")]
     ours = {Path(output).resolve(), partial_folder(Path(output)).resolve()}
@@ -71,10 +70,10 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
         file_system, path = url_to_fs(given)
         if has_magic(path):
             paths = sorted(found for found in file_system.glob(path) if file_system.isfile(found))
-        elif path.endswith(readable) and file_system.isfile(path):
+        elif suffix_of(path) in readable and file_system.isfile(path):
             paths = [path]  # Over HTTP, `isdir` would download the file to look for links.
         elif file_system.isdir(path):
-            paths = sorted(name for name in file_system.find(path) if name.endswith(readable))
+            paths = sorted(name for name in file_system.find(path) if suffix_of(name) in readable)
         else:
             paths = [path] if file_system.exists(path) else []
         paths = [found for found in paths if not _is_hidden(found, path)]
@@ -82,7 +81,7 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
     if not urls:
         raise ValueError(f"no {', '.join(readable)} file at '{given}'")
     for url in urls:
-        if not url.endswith(readable):
+        if suffix_of(url) not in readable:
             raise ValueError(f"{url}: unknown format. Use {', '.join(readable)}")
     return urls
 
@@ -120,18 +119,18 @@ def read_entries(
         part differs from the plan.
     """
     for file in files:
-        n_read = 0
-        if file.name.endswith(DOCBIN):
+        n_read, suffix = 0, suffix_of(file.name)
+        if suffix == DOCBIN:
             entries = reader.read_docbin(file)
-        elif file.name.endswith(PARQUET):
+        elif suffix == PARQUET:
             entries = read_parquet(file, reader)
-        elif file.name.endswith(CONLLU):
+        elif suffix == CONLLU:
             entries = read_conllu(file)
-        elif file.name.endswith(CONLL):
+        elif suffix == CONLL:
             entries = read_conll(file, column)
-        elif file.name.endswith(TSV) and column is not None:
+        elif suffix == TSV and column is not None:
             entries = read_tsv(file, file.column or column, reader, tokenize=tokenize)
-        elif file.name.endswith(JSONL):
+        elif suffix == JSONL:
             entries = read_records(file, reader)
         else:
             entries = read_text(file, reader if tokenize else None)

@@ -1,6 +1,5 @@
 """Files and folders for input and output, on this machine or at URLs."""
 
-import gzip
 import hashlib
 import os
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Optional, Union
 
 from ..files import WHOLE, atomic_write, checksum, publish, temporary_folder
+from ..files.compression import compression_of, unpack
 from ..files.errors import named_errors
 from ..files.input_files import BLOCK
 from ..files.remote import RemoteFile, is_url, reading
@@ -42,7 +42,7 @@ class InputPiece:
     row_groups (Optional[Tuple[int, int]]): For a part of a Parquet file: index of its first row
         group, and index after its last row group.
     unpacked (Optional[bool]): Whether `start` and `stop` are positions in the unpacked content of
-        a `.gz` file.
+        a compressed file.
     """
 
     source: str
@@ -65,9 +65,9 @@ class InputPiece:
         return (PurePosixPath if is_url(self.source) else Path)(self.source).name
 
     @property
-    def suffix(self) -> str:
-        """Suffix of the file name; "" if `open` returns the unpacked content of a `.gz` file."""
-        return "" if self.unpacked else PurePosixPath(self.name).suffix
+    def compression(self) -> str:
+        """Suffix of a compressed file; "" if `open` returns content that is not compressed."""
+        return "" if self.unpacked else compression_of(self.name)
 
     def absolute(self) -> "InputPiece":
         """Return the piece with an absolute path, for processes in other working directories."""
@@ -127,7 +127,7 @@ class InputPiece:
             file: Any = stack.enter_context(self.open_file())
             with reading(self.source):
                 if self.unpacked:
-                    file = stack.enter_context(gzip.open(file))
+                    file = stack.enter_context(unpack(file, compression_of(self.name)))
                 file.seek(start)
             while start < stop:
                 with reading(self.source):

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Optional
 
 from ..files import progress_bar
+from ..files.compression import suffix_of
 from ..files.remote import reading
 from ..text.chunks import BLOCK, ChunkReader
 from ..text.reading import refuse
@@ -48,7 +49,7 @@ def make_plan(
 
     sources (Sequence[InputPiece]): The whole files. If they have checksums, the content must
         match.
-    n_shards (Optional[int]): Maximum number of shards. If it is set, `.gz` files are not cut.
+    n_shards (Optional[int]): Maximum number of shards. If it is set, compressed files are not cut.
         Default: shards of `SHARD_SIZE` bytes.
     tokenize (bool): Whether text files contain running text.
     column (Optional[str]): Column of `.tsv` files.
@@ -73,9 +74,9 @@ def make_plan(
                 return (offset + position) * n_cuts // per
 
             source = replace(source, input=number)
-            if source.name.endswith(PARQUET):
+            if suffix_of(source.name) == PARQUET:
                 pieces = _cut_parquet(source, shard_at, bar.update)
-            elif source.name.endswith(DOCBIN):
+            elif suffix_of(source.name) == DOCBIN:
                 sha256 = source.sha256 or source.digest(0, size)
                 pieces = iter([replace(source, stop=size, sha256=sha256)])
             else:
@@ -111,13 +112,13 @@ def _cut_lines(
     progress (Callable[[int], object]): Called with the number of bytes of each chunk.
     tokenize (bool): Whether text files contain running text.
     column (Optional[str]): Column of `.tsv` files.
-    cuts_packed (bool): Whether to cut `.gz` files by their unpacked content.
+    cuts_packed (bool): Whether to cut compressed files by their unpacked content.
     """
-    is_table, is_jsonl = source.name.endswith(TSV), source.name.endswith(JSONL)
-    has_sentences = source.name.endswith((*CONLL, *CONLLU))
+    is_table, is_jsonl = suffix_of(source.name) == TSV, suffix_of(source.name) == JSONL
+    has_sentences = suffix_of(source.name) in (CONLL, CONLLU)
     is_running = tokenize and not (is_table or is_jsonl or has_sentences)
     by_paragraph = has_sentences or is_running
-    is_packed = source.suffix == ".gz"
+    is_packed = source.compression != ""
     n_entries, place = None if by_paragraph else 0, None
     part = replace(source, entries=n_entries, unpacked=True if is_packed and cuts_packed else None)
     mark, end = b"", b""

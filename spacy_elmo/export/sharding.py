@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
 from ..files import followed, full_disk, is_stream, progress_bar, user_path
+from ..files.compression import suffix_of
 from ..files.remote import is_url
 from ..frozen.threads import limit_threads
 from ..text.reading import Inputs
@@ -236,7 +237,7 @@ def embed_corpus(
     check_wanted(embedder, format, max_tokens=max_tokens, sentence_keys=sentence_keys)
     output = output if is_url(output) else followed(Path(output))
     sources = find_inputs(inputs, output, column)
-    if not any(source.name.endswith(DOCBIN) for source in sources):
+    if not any(suffix_of(source.name) == DOCBIN for source in sources):
         embedder.reader().check_labels()  # Docs in .spacy files may have other labels.
     if workers == "ray":
         sources = [source.absolute() for source in sources]

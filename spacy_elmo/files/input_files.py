@@ -1,7 +1,6 @@
 """Input files: lines of text, Docs of `.spacy` files, and checksums."""
 
 import codecs
-import gzip
 import hashlib
 import zlib
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .compression import UNPACK_ERRORS, compression_of, is_broken, not_text, unpack
 from .errors import named_errors
 
 if TYPE_CHECKING:
@@ -27,22 +27,28 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     The length of a line is limited, because a small gzip file can contain a line that fills the
     memory.
 
-    file (Path): The file. A `.gz` file is unpacked.
+    file (Path): The file. A compressed file is unpacked.
     YIELDS (Tuple[int, bytes]): The line number, from 1, and the line with its line break.
-    RAISES (ValueError): A line is longer than `MAX_LINE`, or the gzip file is broken.
+    RAISES (ValueError): A line is longer than `MAX_LINE`, the file is not text in UTF-8, or the
+        compressed file is broken.
     """
-    opener = gzip.open if file.suffix == ".gz" else open
-    number = 0
+    number, compression = 0, compression_of(file.name)
     try:
-        with opener(file, "rb") as stream:
+        with file.open("rb") as raw, unpack(raw, compression) if compression else raw as stream:
             for number, line in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
                 if len(line) > MAX_LINE:
                     raise ValueError(
                         f"{file}, line {number}: a line of more than {MAX_LINE:,} bytes. Split it."
                     )
+                if number == 1 and (problem := not_text(line)):
+                    raise ValueError(f"{file} {problem}")
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{file}: broken gzip file after line {number}: {error}") from error
+    except UNPACK_ERRORS as error:
+        if not is_broken(error):
+            raise
+        raise ValueError(
+            f"{file}: broken {compression} file after line {number}: {error}"
+        ) from error
 
 
 def read_docbin(path: Path, vocab: "Vocab") -> Iterator["Doc"]:

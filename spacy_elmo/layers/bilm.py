@@ -180,7 +180,11 @@ class BiLMShim(Shim):
 
         if weights is None:
             raise ValueError(f"the language model has no weights. {HOW_TO_GIVE_WEIGHTS}")
-        bilm = weights() if callable(weights) else read_weights(weights)
+        bilm = (
+            weights()
+            if callable(weights)
+            else read_weights(str(weights) if isinstance(weights, int) else weights)
+        )
         check_bilm(bilm)
         # The weights' sizes replace default sizes, but must agree with sizes that the user has set.
         follow = self.sizes_may_follow and self.config == BiLMConfig()

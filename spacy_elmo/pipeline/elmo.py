@@ -216,7 +216,7 @@ class Elmo(Training, TrainablePipe):
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         if weights is not None:
-            self._shim.read(str(weights) if isinstance(weights, int) else weights)
+            self._shim.read(weights)
         self.model.initialize()
         self._check_language()
 

@@ -1,16 +1,15 @@
 """Chunks: files of any length, cut at line ends into pieces of some megabytes."""
 
 import codecs
-import gzip
 import hashlib
 import io
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Optional
 
+from ..files.compression import UNPACK_ERRORS, compression_of, is_broken, not_text, unpack
 from ..files.input_files import BLOCK, MAX_LINE
 
 
@@ -37,7 +36,8 @@ class Chunk:
 class ChunkReader:
     """Reader that iterates over the chunks of files, and computes the checksum of each file.
 
-    files (Sequence[Path]): The files, or objects with a method `open`. `.gz` files are unpacked.
+    files (Sequence[Path]): The files, or objects with a method `open`. Compressed
+        files are unpacked.
     chunk_size (int): Maximum bytes of a chunk. A longer line is a larger chunk.
     by_paragraph (Sequence[bool]): For each file: whether a chunk ends at an empty line, if it
         contains one.
@@ -61,12 +61,22 @@ class ChunkReader:
                 continue
             with file:
                 raw = _Counted(file)
-                with gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw) as stream:
-                    yield from _Cutter(self, number, raw).chunks(stream)
+                yield from self._chunks_of(path, number, raw)
                 with suppress(OSError):
                     while raw.read(BLOCK):  # The checksum also covers the bytes after a damage.
                         pass
                 self.checksums.append(raw.checksum.hexdigest())
+
+    def _chunks_of(self, path: Any, number: int, raw: "_Counted") -> Iterator[Chunk]:
+        # `InputPiece.open` returns the unpacked content of some compressed files.
+        compression = getattr(path, "compression", compression_of(path.name))
+        try:
+            unpacked = unpack(raw, compression) if compression else nullcontext(raw)
+        except ValueError as error:
+            yield Chunk(number, 1, b"", 0, (None, str(error)))
+            return
+        with unpacked as stream:
+            yield from _Cutter(self, number, raw).chunks(stream)
 
 
 class _Counted(io.RawIOBase):
@@ -103,19 +113,22 @@ class _Cutter:
 
     def chunks(self, stream: Any) -> Iterator[Chunk]:
         buffer = bytearray()
-        # `read1` returns the bytes before a damage in a gzip file. `read` would lose them.
+        # `read1` returns the bytes before a damage in a compressed file. `read` would lose them.
         read = getattr(stream, "read1", stream.read)
         is_blank, problem = True, None
+        is_start = self.reader.first_line in (None, 1)
         try:
             for block in iter(partial(read, BLOCK), b""):
+                if is_start and (problem := not_text(block)):
+                    break
+                is_start = False
                 is_blank = is_blank and not block.strip()
                 buffer += block
                 yield from self._whole_chunks(buffer)
-        except (OSError, EOFError, zlib.error) as error:
+        except UNPACK_ERRORS as error:
             del buffer[buffer.rfind(b"\n") + 1 :]  # The last line is incomplete.
             line = self.line + buffer.count(b"\n") - 1
-            is_disk = isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile)
-            what = "cannot be read" if is_disk else "the gzip file is broken"
+            what = "the compressed file is broken" if is_broken(error) else "cannot be read"
             problem = f"{what} after line {line}: {error}"
         if problem is None and is_blank and self.reader.first_line is None:
             problem = "contains no text"

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from glob import glob
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 import srsly
 
 from ..files import user_path
+from ..files.compression import suffix_of
 from ..files.errors import named_errors
 from ..files.input_files import numbered_lines
 from ..frozen.config import shortened
@@ -19,12 +21,13 @@ from ..frozen.config import shortened
 if TYPE_CHECKING:
     from spacy.language import Language
 
-READABLE = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
+READABLE = (".txt", ".jsonl")
 FORMATS = ("sentences", "text")
 CONTENT = ("tokens", "text")  # Keys of a JSON object, and columns of a table.
 # A folder with one of these pairs of files is a prepared corpus or a pipeline.
 WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
+SHOWN_FILES = 5  # Files that a warning names.
 SHOWN = 40  # Characters of a wrong line in a message.
 MAX_PARAGRAPH = 20_000  # A paragraph with more characters ends at the next line end.
 
@@ -52,9 +55,11 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
     """Find the readable files of the inputs of a command.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One or several files, folders or globs.
-    readable (Tuple[str, ...]): Suffixes of readable files.
+    readable (Tuple[str, ...]): Suffixes of readable files in lower case, without the suffix of a
+        compression.
     RETURNS (List[Path]): The files in the order of the inputs, sorted within a folder or glob. In
-        a folder, hidden files, prepared corpora and pipelines are skipped.
+        a folder, hidden files, prepared corpora and pipelines are skipped. If other files are left
+        out, there is a warning.
     RAISES (ValueError): An input has no readable file, has an unknown format, or is itself a
         prepared corpus or a pipeline.
     """
@@ -72,7 +77,7 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
             raise ValueError(f"no {', '.join(readable)} file at '{given}'")
         files.extend(found)
     for file in files:
-        if not file.name.endswith(readable):
+        if suffix_of(file.name) not in readable:
             raise ValueError(f"{file}: unknown format. Use {', '.join(readable)}")
     return files
 
@@ -85,13 +90,27 @@ def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
         )
     written = {file.parent for first, _ in WRITTEN for file in folder.rglob(first)}
     written = {found for found in written if _is_written(found)}
-    return sorted(
+    visible = [
         file
-        for file in folder.rglob("*")
-        if file.name.endswith(readable)
-        and written.isdisjoint(file.parents)
+        for file in sorted(folder.rglob("*"))
+        if written.isdisjoint(file.parents)
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    )
+    ]
+    found = [file for file in visible if suffix_of(file.name) in readable]
+    _warn_left_out(folder, [file for file in visible if file.is_file() and file not in {*found}])
+    return found
+
+
+def _warn_left_out(folder: Path, files: list[Path]) -> None:
+    """Warn that a folder contains files of other formats, with some of their names."""
+    if files:
+        names = ", ".join(str(file.relative_to(folder)) for file in files[:SHOWN_FILES])
+        more = f" and {len(files) - SHOWN_FILES:,} more" if len(files) > SHOWN_FILES else ""
+        warnings.warn(
+            f"{folder}: left out {names}{more}. If they contain text, give them a suffix that says "
+            f"how, such as .txt.",
+            stacklevel=3,
+        )
 
 
 def _is_written(folder: Path) -> bool:
@@ -101,7 +120,7 @@ def _is_written(folder: Path) -> bool:
 def read_sentences(
     files: Iterable[Path], *, format: str = "sentences", lang: Optional[str] = None
 ) -> Iterator[list[str]]:
-    """Read the sentences of text files and their `.gz` versions.
+    """Read the sentences of text files, also of compressed ones.
 
     A line of `.txt` is a sentence or running text. A line of `.jsonl` has `tokens` (a sentence) or
     `text` (a document of running text).
@@ -124,12 +143,12 @@ def read_sentences(
 
 def ending(file: Path) -> str:
     """Return the suffix of a file, one of `READABLE`."""
-    return next(known for known in READABLE if file.name.endswith(known))
+    return suffix_of(file.name)
 
 
 def is_jsonl(file: Path) -> bool:
-    """Return whether a file is `.jsonl` or `.jsonl.gz`."""
-    return file.name.endswith((".jsonl", ".jsonl.gz"))
+    """Return whether a file is `.jsonl`, perhaps compressed."""
+    return suffix_of(file.name) == ".jsonl"
 
 
 def sentences_of_lines(

@@ -1,12 +1,14 @@
 """Token counts: an estimate for text, and the number of tokens that are too long for a model."""
 
 import codecs
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Optional
 
+from ..files.compression import UNPACK_ERRORS, compression_of, unpack
 from ..frozen.config import BiLMConfig
 from .manifest import read_manifest
 from .reading import Inputs, ending, find_files, is_jsonl, read_record, read_sentences
@@ -100,8 +102,9 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
     try:
         with file.open("rb") as stream:
             block = stream.read(SAMPLE)
-        content = _unzipped(block) if file.suffix == ".gz" else block
-    except (OSError, zlib.error) as error:
+        compression = compression_of(file.name)
+        content = _unpacked(block, compression) if compression else block
+    except UNPACK_ERRORS as error:
         raise ValueError(f"{file}: cannot be read: {error}") from error
     lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if is_jsonl(file):
@@ -110,13 +113,12 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
     return words * (TOKENS_A_WORD if is_text else 1.0), len(block)
 
 
-def _unzipped(block: bytes) -> bytes:
-    """Unpack the start of a gzip file. The file may have several members."""
+def _unpacked(block: bytes, compression: str) -> bytes:
+    """Unpack the start of a compressed file, until the block ends."""
     content = b""
-    while block and len(content) < LARGEST_RATIO * SAMPLE:
-        part = zlib.decompressobj(wbits=31)
-        content += part.decompress(block, LARGEST_RATIO * SAMPLE - len(content))
-        block = part.unused_data
+    with unpack(BytesIO(block), compression) as stream, suppress(EOFError):
+        while len(content) < LARGEST_RATIO * SAMPLE and (part := stream.read1(SAMPLE)):
+            content += part
     return content
 
 

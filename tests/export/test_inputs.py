@@ -1,7 +1,9 @@
 """What is read, from every format, and what is refused."""
 
+import bz2
 import gzip
 import json
+import lzma
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,7 @@ from spacy.tokens import DocBin
 
 from spacy_elmo.export import Embedder
 from spacy_elmo.export.sharding import embed_corpus
-from spacy_elmo.files import make_ours
+from spacy_elmo.files import compression, make_ours
 
 from helpers.rounding import check_close
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT, index_of, read, vectors_of
@@ -107,6 +109,42 @@ def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, le
         assert numbers == list(range(len(texts)))
 
 
+PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("name", ["A.TXT", "a.Conllu"])
+def test_compressed_files(folder, embed_to, name, packing):
+    """Suffixes in any case, as single files and in a folder; in shards of unpacked text, too."""
+    (folder / "in").mkdir()
+    text = CONLLU if name == "a.Conllu" else LINES
+    packed = PACKERS[packing](text.encode())
+    (folder / "in" / f"{name}{packing.upper()}").write_bytes(packed)
+    (folder / "plain.txt").write_text(text, "utf8")
+    (folder / "plain.txt").rename(f"plain{name[1:].lower()}")
+    expected = embed_to(f"plain{name[1:].lower()}")
+    assert embed_to("in") == embed_to(f"in/{name}{packing.upper()}") == expected
+
+
+def test_zstandard(folder, embed_to, monkeypatch):
+    """A module with the interface of Python 3.14, which packs with gzip here."""
+    (folder / "x.txt.zst").write_bytes(gzip.compress(LINES.encode()))
+    monkeypatch.setattr(compression, "_zstd", gzip)
+    assert embed_to("x.txt.zst")[1] == list(map(len, SENTENCES))
+    monkeypatch.setattr(compression, "_zstd", None)
+    with pytest.raises(ValueError, match=r"x.txt.zst: .zst files need Python 3.14 or .* zstandard"):
+        embed_to("x.txt.zst")
+
+
+def test_left_out_files_are_named(folder, embed_to):
+    """Hidden files are not."""
+    (folder / "in").mkdir()
+    for name in ("a.txt", *(f"news-{i}" for i in range(7)), ".hidden"):
+        (folder / "in" / name).write_text("a b\n")
+    with pytest.warns(UserWarning, match=r"in: left out news-0, .* news-4 and 2 more\. If they"):
+        assert embed_to("in")[1] == [2]
+
+
 def test_tables_in_a_folder(folder, tiny_weights, embed_to):
     """Without a column they are no input, unless they were named. Another column is another run."""
     (folder / "x.tsv").write_text(TSV)
@@ -197,7 +235,15 @@ def test_numbers_of_other_programs(folder, embed_to):
 REFUSED = [
     ("x.txt", b"", "contains no text"),
     ("x.txt", b"one\ntw\xff\n", "line 2: not UTF-8"),
-    ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "the gzip file is broken"),
+    ("x.txt", "eins\nzwei\n".encode("utf-16"), "UTF-16, not in UTF-8. .*iconv -f utf-16 "),
+    ("x.jsonl", '{"text": ""}\n'.encode("utf-16-le"), "without a byte-order mark.*utf-16le"),
+    ("x.txt", "раз два\n".encode("utf-16-be"), "without a byte-order mark.*-f utf-16be"),
+    ("x.txt", gzip.compress(b"one\n"), r"compressed with gzip. Its name must end in .gz"),
+    ("x.conll", bz2.compress(b"one\n"), r"compressed with bzip2. Its name must end in .bz2"),
+    ("x.txt", b"PK\x03\x04 and more", "a zip archive, not text. Unpack it"),
+    ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "the compressed file is broken"),
+    ("x.txt.xz", lzma.compress(b"one\n" * 9)[:-5], "the compressed file is broken"),
+    ("x.txt.bz2", b"one\n", "the compressed file is broken"),
     ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),
     ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' contain a lone surrogate"),
     ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
@@ -258,7 +304,7 @@ REFUSED_SETTINGS = [
     ({"inputs": "nowhere.txt"}, "file at 'nowhere.txt'"),
     ({"model": "nowhere"}, "no weights at 'nowhere'"),
     ({"inputs": "x.tsv"}, "x.tsv: the text column is not known"),
-    ({"column": "text"}, "`column=text`: no .tsv, .tsv.gz, .conll, .conll.gz file is given"),
+    ({"column": "text"}, "`column=text`: no .tsv or .conll file is given"),
     ({"output": "out", "sentence_marks": True}, "a Doc has no tokens for marks"),
     ({"sentence_keys": True}, "`sentence_keys` is for HDF5, not for npz"),
     ({"pool": "token"}, "`pool` must be one of sentence, doc, span, got 'token'"),

@@ -1,0 +1,109 @@
+"""Compressed text files, and the kinds of files that are not text.
+
+Suffixes decide, in any case: `.txt`, `.TXT.GZ`. Content is only used for error messages, so that a
+file whose name is wrong is not read in another way by other programs.
+"""
+
+import bz2
+import gzip
+import lzma
+import zlib
+from contextlib import suppress
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import Any, Optional
+
+
+def _find_zstd() -> Any:
+    """Return Python's module for Zstandard or the package of this name; None without both."""
+    for name in ("compression.zstd", "zstandard"):  # The first exists from Python 3.14 on.
+        with suppress(ImportError):
+            return import_module(name)
+    return None
+
+
+_zstd = _find_zstd()
+TEXT_SUFFIXES = (".txt", ".jsonl", ".tsv", ".conll", ".conllu")
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+# gzip and bz2 also raise an OSError without a number, see `is_broken`.
+UNPACK_ERRORS = (
+    *(OSError, EOFError, zlib.error, lzma.LZMAError),
+    *([] if _zstd is None else [_zstd.ZstdError]),
+)
+_ICONV = "Convert it: `iconv -f {} -t utf-8 OLD > NEW`"
+_FIRST_BYTES = {
+    b"\xff\xfe\0\0": f"is in UTF-32, not in UTF-8. {_ICONV.format('utf-32')}",
+    b"\xff\xfe": f"is in UTF-16, not in UTF-8. {_ICONV.format('utf-16')}",
+    b"\xfe\xff": f"is in UTF-16, not in UTF-8. {_ICONV.format('utf-16')}",
+    b"\x1f\x8b": "is compressed with gzip. Its name must end in .gz",
+    b"\xfd7zXZ\0": "is compressed with xz. Its name must end in .xz",
+    b"BZh": "is compressed with bzip2. Its name must end in .bz2",
+    b"\x28\xb5\x2f\xfd": "is compressed with Zstandard. Its name must end in .zst",
+    b"PK\x03\x04": "is a zip archive, not text. Unpack it",
+    b"%PDF-": "is a PDF file, not text. Convert it to text",
+    b"PAR1": "is a Parquet file, not text. Its name must end in .parquet",
+}
+_BZIP2_BLOCK = b"1AY&SY"  # Follows "BZh" and a digit. Text can also begin with "BZh".
+_SAMPLE = 4096
+_MAX_NULS = 0.02  # Text in UTF-16 has a NUL in each space and line break.
+
+
+def compression_of(name: str) -> str:
+    """Return the suffix of a compressed file in lower case; "" if the file is not compressed."""
+    suffix = PurePosixPath(name).suffix.lower()
+    return suffix if suffix in COMPRESSED else ""
+
+
+def suffix_of(name: str) -> str:
+    """Return the suffix that names the format of a file, in lower case.
+
+    name (str): The name. If it is the name of a compressed text file, the suffix before the suffix
+        of the compression counts.
+    """
+    path = PurePosixPath(name.lower())
+    inner = PurePosixPath(path.stem).suffix if path.suffix in COMPRESSED else ""
+    return inner if inner in TEXT_SUFFIXES else path.suffix
+
+
+def unpack(stream: Any, compression: str) -> Any:
+    """Return a file with the unpacked content of a file.
+
+    stream (BinaryIO): The file.
+    compression (str): One of `COMPRESSED`.
+    RETURNS (BinaryIO): The unpacked file. Reading can raise `UNPACK_ERRORS`.
+    RAISES (ValueError): This installation cannot read the compression.
+    """
+    if compression == ".gz":
+        return gzip.open(stream)
+    if compression == ".xz":
+        return lzma.open(stream)
+    if compression == ".bz2":
+        return bz2.open(stream)
+    if _zstd is None:
+        raise ValueError(
+            ".zst files need Python 3.14 or the package zstandard. Run `pip install zstandard`, or "
+            "unpack the file."
+        )
+    return _zstd.open(stream, "rb")
+
+
+def is_broken(error: BaseException) -> bool:
+    """Return whether an error of `UNPACK_ERRORS` is about the content, not about the disk."""
+    return not isinstance(error, OSError) or error.errno is None
+
+
+def not_text(start: bytes) -> Optional[str]:
+    """Describe a file that is not text in UTF-8.
+
+    start (bytes): The first bytes of the file.
+    RETURNS (Optional[str]): The description and what to do; None if the file may be text.
+    """
+    for first, description in _FIRST_BYTES.items():
+        is_bzip2 = start[4:].startswith(_BZIP2_BLOCK)
+        if start.startswith(first) and (first != b"BZh" or is_bzip2):
+            return description
+    sample = start[:_SAMPLE]
+    if sample.count(0) > _MAX_NULS * len(sample):
+        order = "utf-16be" if sample.find(0) % 2 == 0 else "utf-16le"
+        return f"is in UTF-16 without a byte-order mark, or is not text. {_ICONV.format(order)}"
+    return None
