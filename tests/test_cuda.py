@@ -6,9 +6,11 @@ import spacy
 import srsly
 import torch
 from spacy.tokens import DocBin
-from thinc.api import Config
+from thinc.api import Config, get_current_ops, set_current_ops
 
+from spacy_elmo.bilm.lstm import ProjectedLSTM
 from spacy_elmo.bilm.precision import resolve_module_precision
+from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.pretraining.config import check_config
@@ -19,6 +21,7 @@ from helpers.commands import run_python
 from helpers.components import concat_input, examples, listener, ner, textcat
 from helpers.models import SENTENCES, pretraining_config, tiny_module
 from helpers.runs import run_settings, write_texts
+from helpers.tasks import TASKS
 from helpers.trainers import CORPUS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
@@ -131,3 +134,82 @@ def test_trains_a_pipeline(tmp_path, make_nlp, frozen):
     for name in ("ents_f", "cats_score"):
         assert srsly.read_json(scores)[name] == pytest.approx(best[name], abs=0.02)
     assert best["ents_f"] > 0.9
+
+
+@pytest.mark.parametrize("sizes", [{}, {"projection_dim": 12}, {"cell_clip": 3.0}])
+def test_fine_tuning_in_evaluation_mode(sizes):
+    """Models without clips are cuDNN's, which has a backward pass only in training mode."""
+    sizes = {"cell_clip": None, "proj_clip": None, **sizes}
+    bilms = [tiny_module(**sizes).eval().requires_grad_(True) for _ in range(2)]
+    bilms[1].to(DEVICE)
+    for bilm in bilms:
+        sum(values.square().sum() for values in bilm.embed(SENTENCES)[0]).backward()
+    for (name, one), two in zip(bilms[0].named_parameters(), bilms[1].parameters()):
+        assert (one.grad - two.grad.cpu()).abs().max() <= 1e-3 * one.grad.abs().max(), name
+
+
+@pytest.mark.parametrize("is_square", [False, True])
+def test_float32_is_no_tf32(is_square):
+    """TF32 rounds to 10 bits: 1e-3. A square projection is not cuDNN's."""
+    clips = {"cell_clip": None, "proj_clip": None}
+    sizes = {"lstm_dim": 256, "projection_dim": 256, "square_projection": is_square}
+    lstm = ProjectedLSTM(BiLMConfig(**sizes, **clips))
+    results = []
+    for kind, device in ((torch.float64, "cpu"), (torch.float32, DEVICE)):
+        torch.manual_seed(0)
+        inputs, state = torch.randn(40, 256, dtype=torch.float64), torch.zeros(8, 256)
+        given = inputs.to(device, kind), [8] * 5, *(state.to(device, kind) for _ in range(2))
+        with torch.no_grad():
+            results.append(lstm.to(device, kind)(*given)[0].double().cpu())
+    assert (results[0] - results[1]).abs().max() < 2e-5
+
+
+def test_checksum_of_a_pipe_that_was_trained_between(make_nlp):
+    elmo = make_nlp().get_pipe("elmo")
+    elmo.move_to(DEVICE)
+    before = elmo.model.shims[0].identity
+    elmo.frozen = False
+    elmo.bilm.stacks[0][0].bias.data += 1.0
+    elmo.frozen = True
+    assert elmo.model.shims[0].identity == elmo.bilm.freeze().checksum() != before
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam", "muon"])
+@pytest.mark.parametrize("devices", [("cpu", DEVICE), (DEVICE, "cpu")])
+def test_optimizers_of_another_device(optimizer, devices):
+    """A run that moves to another device goes on there."""
+    config = check_config(Config(pretraining_config(optimizer=optimizer)))
+    stays, moves = (
+        Trainer(config, CORPUS, CORPUS, processes=Processes(device=torch.device(device)))
+        for device in devices
+    )
+    for _ in range(3):
+        stays.step()
+    moves.model.load_state_dict(stays.model.state_dict())
+    moves.optimizers.load_state_dict(stays.optimizers.state_dict())
+    assert np.isfinite([moves.step() for _ in range(2)]).all()
+
+
+@pytest.fixture
+def on_gpu():
+    pytest.importorskip("cupy")
+    before = get_current_ops()
+    spacy.require_gpu()
+    yield
+    set_current_ops(before)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.factory)
+def test_tasks(on_gpu, make_nlp, task, frozen, replaced, tmp_path):
+    nlp = task.add(make_nlp(frozen=frozen), listener())
+    data = task.examples(nlp)
+    optimizer = nlp.initialize(lambda: data)
+    if replaced:
+        nlp.replace_listeners("elmo", task.factory, ["model.tok2vec"])
+    losses = [nlp.update(data, sgd=optimizer, drop=0.0)[task.factory] for _ in range(5)]
+    assert losses[-1] < losses[0]
+    found = task.found_by(nlp)
+    nlp.to_disk(tmp_path)
+    assert len(task.found_by(spacy.load(tmp_path))) == len(found)

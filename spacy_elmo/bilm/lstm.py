@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..frozen.config import FORGET_BIAS, BiLMConfig, swapped_gates
-from .precision import linear
+from .precision import linear, without_tf32
 from .sequence import ProjectedLSTMSequence, SequenceOptions
 
 
@@ -34,7 +34,8 @@ class ProjectedLSTM(nn.Module):
         input_dim = config.width if layer and config.joined_directions else width
         self.cell_clip = config.cell_clip
         self.proj_clip = config.proj_clip
-        self.has_clips = config.has_clips
+        # cuDNN's LSTM has no clips, and no projection that keeps the width.
+        self.fits_cudnn = not config.has_clips and not config.square_projection
         self.input_weight = nn.Parameter(torch.empty(4 * lstm_dim, input_dim))
         self.state_weight = nn.Parameter(torch.empty(4 * lstm_dim, width))
         self.bias = nn.Parameter(torch.zeros(4 * lstm_dim))
@@ -73,7 +74,7 @@ class ProjectedLSTM(nn.Module):
         """
         n_rows = batch_sizes[0]
         started = hidden[:n_rows], cell[:n_rows]
-        if not self.has_clips and inputs.is_cuda:
+        if self.fits_cudnn and inputs.is_cuda:
             outputs, *ended = fused_lstm(self, inputs, batch_sizes, *started, product_dtype)
         else:
             options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
@@ -99,7 +100,7 @@ def fused_lstm(
     cell: Tensor,
     product_dtype: Optional[torch.dtype] = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Use PyTorch's LSTM, which is cuDNN's LSTM on a GPU, to run a layer that has no clips.
+    """Use PyTorch's LSTM, which is cuDNN's LSTM on a GPU, to run a layer that fits it.
 
     Arguments and results are the same as for `ProjectedLSTM.forward`, except for `product_dtype`:
     this function uses it for the state and the gates, too.
@@ -112,17 +113,20 @@ def fused_lstm(
     weights.append(torch.zeros_like(bias))
     if lstm.projection is not None:
         weights.append(lstm.projection)
-    results = torch._VF.lstm(  # type: ignore[attr-defined]
-        inputs.to(dtype),
-        torch.tensor(batch_sizes),
-        (hidden.to(dtype).unsqueeze(0), cell.to(dtype).unsqueeze(0)),
-        [weight.to(dtype) for weight in weights],
-        True,  # has_biases
-        1,  # num_layers
-        0.0,  # dropout
-        lstm.training,
-        False,  # bidirectional
-    )
+    with without_tf32():
+        results = torch.lstm(
+            inputs.to(dtype),
+            torch.tensor(batch_sizes),
+            (hidden.to(dtype).unsqueeze(0), cell.to(dtype).unsqueeze(0)),
+            [weight.to(dtype) for weight in weights],
+            True,  # has_biases
+            1,  # num_layers
+            0.0,  # dropout
+            # cuDNN has a backward pass only in training mode, but a language model that is
+            # fine-tuned stays in evaluation mode. Without dropout, the modes do not differ.
+            torch.is_grad_enabled(),
+            False,  # bidirectional
+        )
     outputs, hidden, cell = (result.to(inputs.dtype) for result in results)
     return outputs, hidden.squeeze(0), cell.squeeze(0)
 

@@ -1,6 +1,8 @@
 """Matrix products in a lower precision: number format of a device, and linear layer."""
 
-from typing import Optional
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +30,27 @@ def has_bfloat16(device: torch.device) -> bool:
     # These functions of PyTorch are private. If both are missing, return False.
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, name, bool)() for name in names)
+
+
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Context manager: cuDNN's LSTM computes float32 products in float32.
+
+    By default it uses TF32, which has 10 bits of precision. PyTorch's other products use float32 by
+    default. The setting belongs to the whole process, so the block restores it.
+    """
+    cudnn: Any = torch.backends.cudnn
+    # PyTorch 2.9 has a setting for LSTMs only. It refuses to read the old one if both differ.
+    setting: tuple[Any, str, Any] = (cudnn, "allow_tf32", False)
+    if hasattr(cudnn, "rnn"):
+        setting = (cudnn.rnn, "fp32_precision", "ieee")
+    place, name, exact = setting
+    before = getattr(place, name)
+    setattr(place, name, exact)
+    try:
+        yield
+    finally:
+        setattr(place, name, before)
 
 
 def linear(inputs: Tensor, layer: torch.nn.Linear, product_dtype: Optional[torch.dtype]) -> Tensor:

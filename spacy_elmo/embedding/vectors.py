@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Optional, Union, cast
 
 import numpy as np
+from spacy.errors import Warnings
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats2d, Floats3d
@@ -71,11 +72,7 @@ def restore_vectors(doc: Doc) -> Doc:
     if tensor is not None:
         doc.tensor = tensor
     if len(doc) and not _has_rows(doc):
-        raise ValueError(
-            f"no contextual vectors to restore: the Doc has {len(doc)} tokens and a tensor of "
-            f"shape {np.shape(doc.tensor)}. Call keep_vectors(doc) before you add the Doc to a "
-            f"DocBin(store_user_data=True)."
-        )
+        raise ValueError(f"no contextual vectors to restore: {_why_no_rows(doc)}")
     set_hooks(doc)
     return doc
 
@@ -130,6 +127,7 @@ def similarity(item: Item, other: Any) -> float:
     RETURNS (float): The similarity, from -1 to 1.
     RAISES (ValueError): The vectors have different widths.
     """
+    given = other
     plain, other = _without_hooks(item), _without_hooks(other)
     if plain is not item and not (not isinstance(other, Lexeme) and has_hooks(_doc_of(other))):
         return float(plain.similarity(other))
@@ -138,6 +136,7 @@ def similarity(item: Item, other: Any) -> float:
     one, two = np.asarray(item.vector), np.asarray(other.vector)
     norms = np.linalg.norm(one) * np.linalg.norm(two)
     if norms == 0:
+        _warn_empty(item, given)
         return 0.0
     if one.shape != two.shape:
         raise ValueError(
@@ -154,6 +153,32 @@ def _doc_of(item: Item) -> Doc:
 def _has_rows(doc: Doc) -> bool:
     """Check whether `doc.tensor` has a row for each token."""
     return np.ndim(doc.tensor) == 2 and len(doc.tensor) == len(doc)
+
+
+def _why_no_rows(doc: Doc) -> str:
+    """Say why a Doc has no contextual vectors, and what to do."""
+    if np.ndim(doc.tensor) == 2 and len(doc.tensor):
+        return (
+            f"doc.tensor has {len(doc.tensor)} rows, but the Doc {len(doc)} tokens. It was "
+            f"retokenized after 'elmo': put 'elmo' after the component that retokenizes."
+        )
+    return (
+        f"doc.tensor is empty, but the Doc has {len(doc)} tokens. Leave out the component that "
+        f"removes it, or call keep_vectors(doc) before you add the Doc to a "
+        f"DocBin(store_user_data=True)."
+    )
+
+
+def _warn_empty(item: Item, other: Item) -> None:
+    """Warn as spaCy does if the similarity is 0 because an item has no vector."""
+    for one in (item, other):
+        if one.has_vector:
+            continue
+        doc, kind = _doc_of(one), type(one).__name__
+        if one.vocab.vectors.n_keys == 0:
+            warnings.warn(Warnings.W007.format(obj=kind), stacklevel=3)
+        reason = f" {_why_no_rows(doc)}" if has_hooks(doc) and len(doc) else ""
+        warnings.warn(Warnings.W008.format(obj=kind) + reason, stacklevel=3)
 
 
 def _without_hooks(item: Any) -> Any:
@@ -283,8 +308,9 @@ def _get_elmo(doc: Doc) -> Optional[Floats3d]:
     # No warning if the user has set `doc._.elmo = None` to free the layers.
     if LAYERS not in doc.user_data:
         warnings.warn(
-            "doc._.elmo is None: the pipe 'elmo' did not store its layers. Add it with "
-            'config={"store_layers": True}. By default it stores them only if a component listens',
+            "doc._.elmo is None: no 'elmo' pipe has stored its layers on this Doc. Add it with "
+            'config={"store_layers": True}, process the Doc with it, and keep doc.user_data in '
+            "copies. By default the pipe stores layers only if a component listens",
             stacklevel=3,
         )
     return last_layers(doc)

@@ -90,6 +90,8 @@ class BiLMShim(Shim):
         # Whether the sizes of the weights may replace the default sizes.
         self.sizes_may_follow = True
         self._n_changes = 0
+        # Number of changes of the weights at the time, and their checksum.
+        self._checksum: Optional[tuple[int, str]] = None
         # Function that finishes the pending update of the pipe; None if there is no such update.
         self.pending: Optional[Callable[[], None]] = None
         self.waiting: WeakKeyDictionary[Doc, list[Piece]] = WeakKeyDictionary()
@@ -110,6 +112,8 @@ class BiLMShim(Shim):
                     f"nlp.add_pipe, or replace the weights with "
                     f"the pipe's set_bilm(read_weights(PATH))."
                 )
+        # While they are not frozen, weights can change without a call of this class.
+        self._n_changes += settings.frozen != self._settings.frozen
         self._settings = settings
         if self._model is not None:
             self._model = fitting(self._model, settings)
@@ -133,10 +137,8 @@ class BiLMShim(Shim):
         # The model is a PyTorch module. Copy its weights to the CPU only once for each change. The
         # module itself is not a key: a pickled shim would contain it a second time.
         if self._checksum is None or self._checksum[0] != self._n_changes:
-            self._checksum = self._n_changes, bilm.freeze().checksum()
+            self._checksum = self._n_changes, bilm.checksum()
         return self._checksum[1]
-
-    _checksum: Optional[tuple[int, str]] = None
 
     @property
     def is_loaded(self) -> bool:
@@ -405,12 +407,13 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     def backprop(d_layers: Sequence[Floats3d]) -> list[Doc]:
         import torch
 
+        from ..bilm.precision import without_tf32
+
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
         if trained:
-            torch.autograd.backward(
-                [layers[i] for i in trained],
-                [xp2torch(d_layers[i], device=bilm.device) for i in trained],
-            )
+            gradients = [xp2torch(d_layers[i], device=bilm.device) for i in trained]
+            with without_tf32():
+                torch.autograd.backward([layers[i] for i in trained], gradients)
         return []
 
     return [values.detach().cpu().numpy() for values in layers], backprop

@@ -7,7 +7,9 @@ gradient itself. The pipe adds up the reports of all listeners (`pipeline/traini
 spaCy connects listeners to pipes by name, each time the pipeline changes. If the config gives no
 name (`upstream = "*"`), the listener saves the name of the pipe on which it was trained. After
 loading, it is connected only to a pipe with that name, because the component has learned from the
-vectors of that pipe's language model.
+vectors of that pipe's language model. It also saves the checksum of frozen weights, and warns once
+if it reads layers of other weights: the sizes can be equal, but a component has learned nothing
+about their vectors.
 """
 
 import warnings
@@ -19,13 +21,15 @@ from thinc.api import Model
 from thinc.types import Floats3d
 
 from ..embedding.vectors import get_layers, has_hooks, last_layers
+from .bilm import get_shim
 from .finite import check_loss
 from .scalar_mix import Layers, Vectors
 
 Report = Callable[[Layers], None]
 
-# Attributes of the model, which are saved: names of the pipe and of the component.
-TRAINED_ON, COMPONENT = "trained_on", "component"
+# Attributes of the model, which are saved: names of the pipe and of the component, and the checksum
+# of the frozen weights that it was trained on ("" for weights that are fine-tuned).
+TRAINED_ON, COMPONENT, WEIGHTS = "trained_on", "component", "weights"
 
 
 class _Link:
@@ -75,6 +79,7 @@ class ElmoListener(Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.has_warned = False
+        self.checked_weights = ""  # Checksum of the weights that prediction has used last.
         self._link = _Link()
 
     @property
@@ -133,10 +138,11 @@ def forward(
         raise no_upstream(model)
     else:
         model.attrs[TRAINED_ON] = model.upstream.name
+        model.attrs[WEIGHTS] = _checksum(model.upstream)
         layers, report = model.upstream.training_layers(docs, model)
     for doc, values in zip(docs, layers):
         check_layers(doc, values, width=model.get_dim("nO"))
-    vectors, bp_mix = model.mix([model.ops.asarray3f(values) for values in layers], is_train)
+    vectors, bp_mix = model.mix(layers, is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
         # Only spaCy's taggers check their loss. So check it here for all components.
@@ -196,6 +202,25 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
         )
 
 
+def _checksum(pipe: Any) -> str:
+    """Return the checksum of a pipe's weights; "" if they are fine-tuned."""
+    return get_shim(pipe.model).checksum() if pipe.settings.frozen else ""
+
+
+def _check_weights(model: ElmoListener, pipe: Any) -> None:
+    """Warn once if the weights of the pipe are not those that the listener was trained on."""
+    trained_on, now = model.attrs.get(WEIGHTS, ""), _checksum(pipe)
+    if now == model.checked_weights:
+        return
+    model.checked_weights = now
+    if trained_on and now and trained_on != now:
+        warnings.warn(
+            f"'{model.component}' was trained with other weights than '{pipe.name}' has now, so it "
+            f"will predict badly. Train it again, or load the weights of its training.",
+            stacklevel=2,
+        )
+
+
 def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
     """Return the layers stored on Docs; None, with a warning, if no Doc has layers.
 
@@ -207,6 +232,7 @@ def _read(model: ElmoListener, docs: Sequence[Doc]) -> Optional[Layers]:
         # so compute their layers.
         model.upstream.annotate([d for d in docs if last_layers(d) is None and has_hooks(d)])
         name = model.upstream.name
+        _check_weights(model, model.upstream)
     layers = [last_layers(doc) if name == "*" else get_layers(doc, name) for doc in docs]
     absent = sum(values is None for values in layers)
     if not absent:

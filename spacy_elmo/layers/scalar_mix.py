@@ -99,6 +99,8 @@ def forward(model: Model[Layers, Vectors], X: Layers, is_train: bool) -> tuple[V
     if not X:
         return [], lambda dY: []
     xp = model.ops.xp
+    # A language model returns NumPy's arrays on a GPU, too, but the mix is on the GPU.
+    X = [model.ops.asarray3f(layers) for layers in X]
     if not model.has_param("weights"):
         init(model, X)
     _check_layers(model, X)
@@ -178,12 +180,14 @@ def _accumulate(
     """Add the gradients of gamma and the raw weights to the model; once per update, the penalty."""
     xp = model.ops.xp
     gamma = model.get_param("gamma")
-    d_gamma = sum((Y * d).sum() for Y, d in zip(mixed, dY))
+    d_gamma = xp.zeros_like(gamma)
     d_weights = xp.zeros_like(weights)
+    for Y, d in zip(mixed, dY):
+        d_gamma += (Y * d).sum()
     for layers, d in zip(X, dY):
         d_weights += gamma * (layers * d[None]).sum(axis=(1, 2))
     d_raw = weights * (d_weights - (weights * d_weights).sum())
-    model.inc_grad("gamma", xp.asarray([d_gamma], dtype="float32"))
+    model.inc_grad("gamma", d_gamma)
     # An update can add the gradients of several batches (accumulate_gradient), but has one penalty.
     # An update sets the gradient to 0, so only the first batch after it finds 0.
     if not model.has_grad("weights") or not model.get_grad("weights").any():

@@ -114,9 +114,17 @@ class Optimizers:
         return {name: optimizer.state_dict() for name, optimizer in self.by_name.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Restore the states of the optimizers from the result of `state_dict`."""
+        """Restore the states of the optimizers from the result of `state_dict`.
+
+        The states may be from another device. So each optimizer keeps its own setting `fused`: the
+        fused Adagrad of the CPU does not exist on a GPU.
+        """
         for name, optimizer in self.by_name.items():
-            optimizer.load_state_dict(states[name])
+            groups = [
+                {**group, "fused": own["fused"]} if "fused" in own else group
+                for group, own in zip(states[name]["param_groups"], optimizer.param_groups)
+            ]
+            optimizer.load_state_dict({**states[name], "param_groups": groups})
 
 
 def learn_rate_factor(

@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from ..bilm.lstm import BiLMState
+from ..bilm.precision import without_tf32
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..language_model.model import BiLMEncoder, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
@@ -215,7 +216,8 @@ class Trainer:
             is_local = self.processes.size > 1 and (alone or part + 1 < n_parts)
             with self.contexts.no_sync() if is_local else nullcontext():
                 loss, after = self._loss(mine, types, before, rows, alone)
-                (loss / n_parts).backward()
+                with without_tf32():
+                    (loss / n_parts).backward()
             losses.append(loss.detach())
             states.append(after.detach())
         loss = torch.stack(losses).mean()

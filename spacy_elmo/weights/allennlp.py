@@ -1,7 +1,7 @@
 """Format of bilm-tf and AllenNLP: `options.json` and `weights.hdf5`."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Optional
 
@@ -84,6 +84,11 @@ class AllenNLP(Format):
     def _of(cls, weights: File) -> "AllenNLP":
         options = find_options(weights)
         if options is None:
+            if _are_vectors(weights):
+                raise ValueError(
+                    f"{weights} contains vectors of sentences, as AllenNLP's command `elmo` writes "
+                    f"them, not the weights of a model. Give the weights that computed them."
+                )
             place = expected(weights, OPTIONS_FILE)
             raise ValueError(f"{weights}: the options file is missing. Expected {place}")
         return cls(options, weights)
@@ -368,3 +373,11 @@ def _lstm(
     yield plain(f"{group}/{bias}", (4 * lstm_dim,), f"{name}.bias")
     if width < lstm_dim:
         yield plain(f"{group}/{projection}", (lstm_dim, width), f"{name}.projection", np.transpose)
+
+
+def _are_vectors(file: File) -> bool:
+    """Check whether an HDF5 file contains the vectors of sentences, with their numbers as names."""
+    with suppress(ValueError, OSError), open_hdf5(file) as stored:
+        names = set(stored) - {"sentence_to_index"}
+        return bool(names) and all(name.isdecimal() for name in names)
+    return False

@@ -145,3 +145,37 @@ def test_stacks_to_record(monkeypatch):
     top, hidden, cell = stacks(inputs, state.hidden, state.cell)
     torch.testing.assert_close(top, torch.cat([layers[-1] for layers in outputs]), rtol=0, atol=0)
     torch.testing.assert_close((hidden, cell), (expected.hidden, expected.cell), rtol=0, atol=0)
+
+
+def test_an_lstm_of_cudnn_is_fine_tuned_in_evaluation_mode(monkeypatch):
+    """cuDNN has a backward pass only in training mode. Its float32 is no TF32, and the user's
+    setting comes back."""
+    seen = []
+
+    def note(*given, **_):
+        seen.append((given[7], torch.backends.cudnn.rnn.fp32_precision))
+        return run(*given)
+
+    run, before = torch.lstm, torch.backends.cudnn.allow_tf32
+    monkeypatch.setattr(torch, "lstm", note)
+    lstm = ProjectedLSTM(BiLMConfig(lstm_dim=8, projection_dim=4, cell_clip=None, proj_clip=None))
+    given = torch.randn(3, 4), [2, 1], torch.zeros(2, 4), torch.zeros(2, 8)
+    fused_lstm(lstm.eval(), *given)
+    with torch.no_grad():
+        fused_lstm(lstm, *given)
+    assert seen == [(True, "ieee"), (False, "ieee")]
+    assert torch.backends.cudnn.allow_tf32 == before
+
+
+@pytest.mark.parametrize(
+    ("fits", "sizes"),
+    [
+        (True, {"projection_dim": 4}),
+        (True, {"projection_dim": 8}),
+        (False, {"projection_dim": 8, "square_projection": True}),
+        (False, {"projection_dim": 4, "cell_clip": 3.0}),
+    ],
+)
+def test_lstms_that_cudnn_has(fits, sizes):
+    clips = {"cell_clip": None, "proj_clip": None}
+    assert ProjectedLSTM(BiLMConfig(lstm_dim=8, **{**clips, **sizes})).fits_cudnn == fits

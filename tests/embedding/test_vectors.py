@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from spacy.tokens import Doc, DocBin
@@ -114,6 +116,50 @@ def test_without_tensor_all_is_as_in_spacy(nlp):
     for ours, theirs in (*wholes, (doc[:0], plain[:0])):
         assert ours.has_vector == theirs.has_vector
         np.testing.assert_array_equal(ours.vector, theirs.vector)
+
+
+def split(doc):
+    """spaCy leaves a tensor with another number of rows."""
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[1], ["S", "he"], heads=[doc[0], doc[0]])
+    assert len(doc.tensor) not in (0, len(doc))
+
+
+def clean(doc):
+    doc.tensor = None
+
+
+def cut(doc):
+    """As a component does that keeps another number of rows."""
+    doc.tensor = doc.tensor[:-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(split, "retokenized after 'elmo'"), (cut, "retokenized"), (clean, "tensor is empty")],
+)
+def test_similarity_without_vectors_warns_as_in_spacy(nlp, change, reason):
+    """Of each kind of item, and in both orders."""
+    doc, other = nlp("Maria She lends"), nlp("A bank lends money")
+    change(doc)
+    pairs = [(doc, other), (doc[0:2], other), (doc[0], other[1]), (doc[0], other[0:2])]
+    for empty, full, turned in [(*pair, turned) for pair in pairs for turned in (False, True)]:
+        one, two = (full, empty) if turned else (empty, full)
+        with pytest.warns(UserWarning, match=reason) as caught:
+            assert one.similarity(two) == 0.0
+        text = " ".join(str(warning.message) for warning in caught)
+        assert ("[W007]" in text) == (nlp.vocab.vectors.n_keys == 0)
+        assert f"[W008] Evaluating {type(empty).__name__}.similarity" in text
+    with pytest.raises(ValueError, match=reason):
+        restore_vectors(doc)
+
+
+def test_similarity_with_vectors_warns_of_nothing(nlp):
+    doc, other = nlp("Maria lends"), nlp("A bank lends money")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert doc.similarity(other) != 0
+        assert doc[:0].similarity(other) == 0  # no words, as in spaCy
 
 
 def test_a_tensor_that_comes_back_is_read_again(nlp):

@@ -1,4 +1,9 @@
-"""`spacy.EntityLinker.v2` reads the width of its tok2vec when it is built."""
+"""What a listener knows of its pipe: the width, and the weights that it was trained on.
+
+`spacy.EntityLinker.v2` reads the width of its tok2vec when it is built."""
+
+import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -7,7 +12,9 @@ from spacy.kb import InMemoryLookupKB
 from spacy.tokens import Span
 from spacy.training import Example
 
-from helpers.components import embed, listener
+from helpers.components import embed, examples, listener, tagger
+from helpers.models import TINY_OPTIONS, tiny_bilm
+from helpers.reference import write_random
 from helpers.rounding import check_close
 
 INPUT = {"@architectures": "spacy-elmo.ConcatEmbed.v1", "embed": embed(), "width": None}
@@ -59,3 +66,68 @@ def test_entity_linker_without_width(make_nlp, kind, tmp_path):
     outputs = model.predict(docs)
     assert np.abs(outputs[0] - outputs[1]).max() > 1e-3
     check_close(loaded.predict(docs), outputs)
+
+
+@contextmanager
+def check_warned(times):
+    """Of weights that a component was not trained with."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    found = [one for one in caught if "trained with other weights" in str(one.message)]
+    assert len(found) == times, [str(one.message) for one in caught]
+    assert all("'tagger'" in str(one.message) for one in found)
+
+
+@pytest.fixture
+def trained_tagger(nlp):
+    nlp.add_pipe("tagger", config=tagger(listener()))
+    batch = examples(nlp)
+    nlp.update(batch, sgd=nlp.initialize(lambda: batch))
+    return nlp
+
+
+def replaced_pipe(nlp, folder):
+    weights = write_random(folder / "other", TINY_OPTIONS, seed=3)
+    nlp.replace_pipe("elmo", "elmo", config={"weights": str(weights)})
+
+
+def replaced_weights(nlp, folder):
+    nlp.get_pipe("elmo").set_bilm(tiny_bilm(3, projection_dim=6, max_characters_per_token=20))
+
+
+def read_weights_of_another(nlp, folder):
+    weights = write_random(folder / "other", TINY_OPTIONS, seed=3)
+    nlp.get_pipe("elmo").initialize(lambda: examples(nlp), weights=weights)
+
+
+@pytest.mark.parametrize("change", [replaced_pipe, replaced_weights, read_weights_of_another])
+def test_other_weights_of_equal_sizes(trained_tagger, change, tmp_path):
+    nlp, text = trained_tagger, "Maria swims"
+    with check_warned(0):
+        nlp(text)
+    change(nlp, tmp_path)
+    with check_warned(1):
+        nlp(text)
+        nlp(text)
+    nlp.to_disk(tmp_path / "pipeline")
+    with check_warned(1):
+        spacy.load(tmp_path / "pipeline")(text)
+    nlp.update(examples(nlp), sgd=nlp.create_optimizer())
+    with check_warned(0):
+        nlp(text)
+
+
+def test_the_same_weights_again(trained_tagger, tmp_path):
+    """In another file and precision, and weights that were fine-tuned together."""
+    nlp, text = trained_tagger, "Maria swims"
+    nlp.to_disk(tmp_path)
+    with check_warned(0):
+        loaded = spacy.load(tmp_path)
+        loaded.get_pipe("elmo").precision = "int8"
+        loaded(text)
+        nlp.get_pipe("elmo").frozen = False
+        nlp.update(examples(nlp), sgd=nlp.create_optimizer())
+        nlp(text)
+        nlp.get_pipe("elmo").frozen = True
+        nlp(text)

@@ -149,3 +149,23 @@ def test_learn_rate(decay, warmup, softmax_warmup, share):
             within = max(0.0, (fraction - (1 - share)) / share)
             expected *= DECAYS[decay](since, warmup or 1, within)
         assert got == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("fused", [True, None])
+def test_states_of_another_device(fused):
+    """A CPU has a fused Adagrad, a GPU has none: a run that moves takes the one that it has."""
+    model, settings = make_model(), TrainingSettings(optimizer="adagrad")
+    before, after = Optimizers(settings, model), Optimizers(settings, model)
+    groups = [one.bilm_optimizer.param_groups[0] for one in (before, after)]
+    assert groups[0]["fused"] is True  # on this CPU
+    rows, _ = draw_gradients(model, 0)
+    before.step(0.1, rows)
+    states = before.state_dict()
+    groups[1]["fused"] = fused
+    after.load_state_dict(states)
+    assert after.bilm_optimizer.param_groups[0]["fused"] is fused
+    assert states["bilm"]["param_groups"][0]["fused"] is True
+    for weight in model.bilm.parameters():
+        ours, theirs = (one.bilm_optimizer.state[weight] for one in (after, before))
+        assert torch.equal(ours["sum"], theirs["sum"])
+        assert int(ours["step"]) == int(theirs["step"]) == 1

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Model
@@ -374,7 +375,7 @@ def test_a_second_initialization_begins_again(make, task):
     for _ in range(2):
         spacy.util.fix_random_seed(0)
         data = task.examples(nlp)
-        optimizer = nlp.initialize(lambda: data)
+        optimizer = nlp.initialize(lambda data=data: data)
         optimizer.learn_rate = 0.1
         pipe = nlp.get_pipe(task.factory)
         values.append([one.numpy().copy() for _, one, _ in parameters(pipe.model)])
@@ -406,6 +407,30 @@ def test_a_second_initialization_with_other_labels(make, task, texts, labels, tm
         assert set(pipe.labels) == before | labels
         losses = [one.update(data, sgd=optimizer, drop=0.0)[task.factory] for _ in range(4)]
         assert losses[-1] < losses[0]
+
+
+@pytest.fixture
+def float64_by_default():
+    """As other libraries set it when they are imported."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("task", [*TASKS, BCN], ids=lambda task: task.factory)
+def test_another_default_type_of_pytorch(task, make_nlp, float64_by_default):
+    nlp = task.add(make_nlp(frozen=False), concat_input(16))
+    data = task.examples(nlp)
+    optimizer = nlp.initialize(lambda: data)
+    for _ in range(2):
+        losses = nlp.update(data, sgd=optimizer)
+    nlp.evaluate(data)
+    assert np.isfinite(losses[task.factory])
+    loaded = task.add(make_nlp(frozen=False), concat_input(16)).from_bytes(nlp.to_bytes())
+    assert task.all_close(task.found_by(loaded), task.found_by(nlp))
+    for _, values, _ in parameters(nlp.get_pipe(task.factory).model):
+        assert values.dtype == torch.float32
 
 
 def encoder(kind, **changed):

@@ -69,6 +69,19 @@ def test_zip_archive(tmp_path, write, inside, packing):
     assert sorted(os.listdir(tmp_path)) == ["193.zip", "m"]
 
 
+@pytest.mark.parametrize("names", [["0", "1", "sentence_to_index"], ["17"]])
+def test_vectors_are_not_weights(tmp_path, names):
+    """The output of AllenNLP's command `elmo`."""
+    path = tmp_path / "elmo_layers.hdf5"
+    with h5py.File(path, "w") as file:
+        for name in names:
+            if name.isdecimal():
+                file.create_dataset(name, data=np.zeros((3, 4, 10), "f"))
+            else:
+                file.create_dataset(name, (1,), dtype=h5py.string_dtype())
+    fails(path, path, "contains vectors of sentences")
+
+
 def test_zip_archives_that_are_traps(tmp_path):
     place, options = tmp_path / "a.zip", json.dumps(tiny_options()).encode()
     place.write_bytes(b"PK\x03\x04 nothing")

@@ -121,6 +121,24 @@ def test_a_pipeline_that_was_trained_with_torch(without_torch, tmp_path):
     assert json.loads(without_torch("-c", USE)) == expected
 
 
+COMPONENTS = """
+import spacy
+for factory in ("elmo_crf", "elmo_srl", "elmo_coref", "elmo_qa", "elmo_textpair"):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"weights": "en_small"})
+    try:
+        nlp.add_pipe(factory)
+    except ValueError as error:
+        assert factory in str(error) and "pip install torch" in str(error), error
+    else:
+        raise AssertionError(factory)
+"""
+
+
+def test_components_of_tasks_are_named(without_torch):
+    without_torch("-c", COMPONENTS)
+
+
 TRAIN = """
 import spacy
 nlp = spacy.blank("en")

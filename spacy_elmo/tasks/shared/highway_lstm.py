@@ -12,6 +12,7 @@ from ...frozen.packing import pack
 from ...frozen.threads import limit_threads_after_fork
 from ...registry import registry
 from . import Encoder, Vectors, check_even, check_rate, check_sizes
+from .torch_module import require_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,6 +54,7 @@ def build_highway_lstm(
         check_even("HighwayLSTM", width)
     check_sizes("HighwayLSTM", width=width, depth=depth)
     check_rate("HighwayLSTM", dropout)
+    require_torch()
     dims, params = {"nO": width, "nI": None}, dict.fromkeys(LSTM_PARAMS)
     layers: list[Encoder] = []
     for i in range(depth):

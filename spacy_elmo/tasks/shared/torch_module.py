@@ -14,6 +14,7 @@ from ...files.errors import named_errors
 from ...frozen.config import shortened
 from ...frozen.threads import limit_threads_after_fork
 from ...layers.bilm import copy_shim, swapped_weights
+from ...weights.state_dict_file import import_torch
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -29,6 +30,7 @@ class ModuleShim(PyTorchShim):
     """
 
     def __init__(self, build: "Callable[..., Module]"):
+        require_torch()
         super().__init__(None, config={})
         self.build = build
 
@@ -48,7 +50,8 @@ class ModuleShim(PyTorchShim):
         sizes (int): The keyword arguments of `build`.
         """
         self.cfg = sizes
-        self._model = self.build(**sizes).to(get_torch_default_device())
+        # Thinc's arrays are float32, but the user can have set another default type in PyTorch.
+        self._model = self.build(**sizes).float().to(get_torch_default_device())
 
     def copy(self) -> "ModuleShim":
         """Return a copy with a new id. Optimizers use the id as a key of the parameters."""
@@ -94,6 +97,17 @@ class ModuleShim(PyTorchShim):
         module = _read_module(self.build, sizes, message.get("state"))
         self.cfg, self._model = sizes, module.to(get_torch_default_device())
         return self
+
+
+def require_torch() -> None:
+    """Check that PyTorch is installed.
+
+    RAISES (ValueError): It is not installed.
+    """
+    import_torch(
+        "elmo_crf, elmo_srl, elmo_coref, elmo_qa, elmo_textpair and the encoders of spacy-elmo "
+        "have modules of PyTorch"
+    )
 
 
 def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: Any) -> "Module":
