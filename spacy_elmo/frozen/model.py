@@ -232,7 +232,7 @@ class FrozenBiLM:
                 layer[:, d] = output[d][back[d]]
         stacked = layers.reshape(len(layers), len(kept), self.config.width)
         if self.alignment is not None:
-            stacked = self._aligned(stacked)
+            stacked = self._aligned(stacked, self.alignment)
         # Check the sum first, because it needs one pass and no memory. Check all values only if
         # the sum is not finite, because it may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -327,13 +327,13 @@ class FrozenBiLM:
         cache = TokenVectorCache(state["cache"])
         self.__dict__.update(state, **made, kernel=find_kernel(), cache=cache)
 
-    def _aligned(self, layers: np.ndarray) -> np.ndarray:
-        """Multiply each vector by the alignment matrix.
+    def _aligned(self, layers: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        """Multiply each vector by the alignment `matrix`.
 
         The kernel multiplies: BLAS adds in an order that depends on the number of vectors.
         """
         if self._align is None:
-            self._align = self.kernel.make_linear(self.alignment, None, "float32")
+            self._align = self.kernel.make_linear(matrix, None, "float32")
         aligned: np.ndarray = self._align(layers.reshape(-1, self.config.width))
         return aligned.reshape(layers.shape)
 

@@ -163,7 +163,7 @@ def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
     nlp.to_disk("pipeline")
     embed_corpus("pipeline", "x.jsonl", inputs / "out.npz")
     found = read("npz", inputs / "out.npz")
-    check_close(found[0], nlp(TEXT).tensor, rtol=0)
+    check_close(found[0], nlp(TEXT).tensor)
     nlp.remove_pipe("sentencizer")  # the whole text is one sequence then
     assert np.abs(found[0] - nlp(TEXT).tensor).max() > 1e-4
 
@@ -177,7 +177,7 @@ def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
         found = read("npz", inputs / f"{name}.npz")
         assert [len(vectors) for vectors in found] == [11, 0, 3]
         for vectors, doc in zip(found, docs):
-            check_close(vectors, model(doc).tensor, rtol=0)
+            check_close(vectors, model(doc).tensor)
 
 
 def test_running_text_of_a_pipeline(folder, embed_to, make_nlp):

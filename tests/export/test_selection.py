@@ -82,7 +82,7 @@ def test_means_of_all_vectors(rows, layers):
             assert row["tokens"] == [" ".join(whole["tokens"][a:b]) for a, b, _ in places]
             for name in names:
                 wanted = [np.mean(np.array(whole[name])[a:b], axis=0) for a, b, _ in places]
-                check_close(row[name], wanted, rtol=0)
+                check_close(row[name], wanted)
 
 
 def test_means_of_chosen_tokens(rows):
@@ -90,10 +90,10 @@ def test_means_of_chosen_tokens(rows):
     vectors = np.array(rows()[0]["vectors"])
     [found, *_] = rows(pool="sentence", only="PER")
     assert list(zip(found["starts"], found["ends"])) == [SENTENCES[0], SENTENCES[2]]
-    check_close(found["vectors"], vectors[[0, 8]], rtol=0)
+    check_close(found["vectors"], vectors[[0, 8]])
     [found, _, none] = rows(pool="doc", only="ents")
     mean = vectors[[0, 2, 3, 8]].mean(axis=0)
-    check_close(found["vectors"], [mean], rtol=0)
+    check_close(found["vectors"], [mean])
     assert none["vectors"] == []
 
 
@@ -104,7 +104,7 @@ def test_sentences_without_docs(folder, tiny_weights):
     for row, whole in zip(found, wholes, strict=True):
         assert row["tokens"] == ([whole["text"]] if whole["text"] else [])
         wanted = [np.mean(whole["vectors"], axis=0)] if whole["tokens"] else []
-        check_close(row["vectors"], wanted, rtol=0)
+        check_close(row["vectors"], wanted)
 
 
 @pytest.fixture

@@ -17,10 +17,13 @@ from spacy_elmo.weights import read_weights
 
 from helpers import reference_manylangs
 from helpers.models import SENTENCES, check_layers, tiny_bilm
+from helpers.rounding import ROUNDING
 
 
 def same_layers(model, expected, atol=0.0):
-    check_layers(model.embed(SENTENCES)[0], expected, atol)
+    """Bit for bit by default. BLAS adds in an order that depends on where arrays are in memory."""
+    is_numpy = model.kernel.name == "numpy"
+    check_layers(model.embed(SENTENCES)[0], expected, max(atol, ROUNDING) if is_numpy else atol)
 
 
 def halved(bilm):

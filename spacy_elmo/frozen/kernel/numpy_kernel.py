@@ -174,7 +174,7 @@ def mark_overflow(values: np.ndarray) -> None:
     """Replace infinity by NaN, in place.
 
     An infinite sum overflowed, so its true value is unknown. Gates, clips and ReLU would make it a
-    finite number, and nobody would see that the weights are too large.
+    finite number, and the caller could not see that the weights are too large.
     """
     finite = np.isfinite(values)
     if not finite.all():
