@@ -202,7 +202,7 @@ def clear(folder: Folder) -> None:
         inner = folder.path / name if isinstance(folder, LocalFolder) else None
         is_shard = _is_shard(name, n_shards)
         is_record = name[0] == "_" and _is_shard(name[1:].removesuffix(".json"), n_shards)
-        is_file = is_record and name.endswith(".json") or name == MANIFEST
+        is_file = (is_record and name.endswith(".json")) or name == MANIFEST
         if (
             not (is_temporary(name) or is_shard or is_file)
             or (is_file and inner and inner.is_dir())

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.frozen.kernel import VARIABLE, available_kernels, find_kernel
+from spacy_elmo.frozen.kernel import VARIABLE, available_kernels, find_kernel, numpy_kernel
 from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
 
 from helpers.kernels import lstm_weights, plain_lstm, stored
