@@ -202,7 +202,7 @@ def clear(folder: Folder) -> None:
         inner = folder.path / name if isinstance(folder, LocalFolder) else None
         is_shard = _is_shard(name, n_shards)
         is_record = name[0] == "_" and _is_shard(name[1:].removesuffix(".json"), n_shards)
-        is_file = is_record and name.endswith(".json") or name == MANIFEST
+        is_file = (is_record and name.endswith(".json")) or name == MANIFEST
         if (
             not (is_temporary(name) or is_shard or is_file)
             or (is_file and inner and inner.is_dir())
@@ -224,7 +224,7 @@ def _n_shards(folder: Folder) -> Optional[int]:
 
 
 def _is_shard(name: str, n_shards: Optional[int]) -> bool:
-    """Return whether a name is that of one of `n_shards` shards."""
+    """Return whether a name is the name of one of `n_shards` shards."""
     found = _SHARD.fullmatch(name)
     if found is None:
         return False
