@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Optional, Union
 
 from ..files.compression import suffix_of
+from ..files.paths import user_path
 from ..files.remote import is_url, reading
 from ..text.reading import READABLE, Inputs, find_files
 from .conll import read_conll
@@ -32,8 +33,8 @@ def find_inputs(
     output (Union[str, Path]): The output. Files in it or in `OUTPUT.part` are not read.
     column (Optional[str]): Text column of `.tsv` files. `.tsv` files are read only if this is set.
     RETURNS (List[InputPiece]): The files, without duplicates.
-    RAISES (ValueError): A file is missing or has an unknown format; a `.tsv` file is given without
-        `column`; or `column` is set, but no file has columns.
+    RAISES (ValueError): An input is the output; a file is missing or has an unknown format; a
+        `.tsv` file is given without `column`; or `column` is set, but no file has columns.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if column is None and (tables := [name for name in given if suffix_of(str(name)) == TSV]):
@@ -49,6 +50,9 @@ def find_inputs(
         files.update(dict.fromkeys(InputPiece(str(file)) for file in found))
     if column is not None and not any(suffix_of(file.name) in (TSV, CONLL) for file in files):
         raise ValueError(f"`column={column}`: no {TSV} or {CONLL} file is given. Omit `column`.")
+    for name in given:
+        if not is_url(output) and not is_url(name) and _is_same_file(name, output):
+            raise ValueError(f"{name} is an input and the output. Choose another output.")
     if is_url(output):
         return [file for file in files if not str(file).startswith(f"{output}/")]
     ours = {Path(output).resolve(), partial_folder(Path(output)).resolve()}
@@ -57,6 +61,11 @@ def find_inputs(
         for file in files
         if is_url(file) or not any(map(Path(file.source).resolve().is_relative_to, ours))
     ]
+
+
+def _is_same_file(name: Union[str, Path], output: Union[str, Path]) -> bool:
+    path = user_path(name)
+    return path.is_file() and Path(output).exists() and path.samefile(output)
 
 
 def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:

@@ -13,6 +13,7 @@ from ..files import WHOLE, atomic_write, checksum, publish, temporary_folder
 from ..files.compression import compression_of, unpack
 from ..files.errors import named_errors
 from ..files.input_files import BLOCK
+from ..files.paths import check_regular
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
@@ -180,6 +181,7 @@ class LocalFolder:
 
     def read(self, name: str) -> bytes:
         """Return the content of a file in the folder."""
+        check_regular(self.path / name)
         return (self.path / name).read_bytes()
 
     def write(self, name: str, content: str) -> None:
@@ -345,6 +347,8 @@ def describe_files(path: Path) -> dict[str, Any]:
         folder, or "." if `path` is a file.
     """
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    for file in files:
+        check_regular(file)  # A FIFO could wait forever.
     return {
         file.relative_to(path).as_posix(): {"size": file.stat().st_size, "sha256": checksum(file)}
         for file in files

@@ -224,7 +224,7 @@ def _n_shards(folder: Folder) -> Optional[int]:
 
 
 def _is_shard(name: str, n_shards: Optional[int]) -> bool:
-    """Return whether a name is that of one of `n_shards` shards."""
+    """Return whether a name is the name of one of `n_shards` shards."""
     found = _SHARD.fullmatch(name)
     if found is None:
         return False

@@ -58,7 +58,7 @@ def content_names(folder: Path) -> set[str]:
     folder (Path): The folder. Links in it are not followed.
     RETURNS (Set[str]): The paths, with slashes. The path of an empty folder ends with a slash.
     """
-    names = set()
+    names: set[str] = set()
     for place, folders, files in os.walk(folder):
         inner = Path(place).relative_to(folder)
         links = [name for name in folders if Path(place, name).is_symlink()]

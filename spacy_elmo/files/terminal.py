@@ -15,9 +15,14 @@ from wasabi import Printer
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-# Control characters except tab and line feed, changes of the text direction, and lone surrogates,
-# which UTF-8 cannot encode.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters except tab and line feed; line and paragraph separators; changes of the text
+# direction; invisible characters, which can hide text; and lone surrogates, which UTF-8 cannot
+# encode. The joiners U+200C and U+200D stay, because words and emojis contain them.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def printable(text: object) -> str:

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import Any, Optional
 
 from ..frozen.vocabulary import InputVocabulary
-from .archives import File, stem, suffix
+from .archives import File, beside_weights, stem, suffix
 from .vocabulary_files import PACKED, VOCABULARY_FILE, read_vocab
 
 SUFFIXES = (".hdf5", ".h5")
@@ -52,7 +52,7 @@ def find_vocabulary(weights: File) -> Optional[File]:
         return found
     folder: Any = weights.parent
     dated = [file for file in folder.iterdir() if _DATED.fullmatch(file.name) and file.is_file()]
-    return dated[0] if len(dated) == 1 else None
+    return beside_weights(dated[0], weights) if len(dated) == 1 else None
 
 
 def vocabulary_of(
@@ -109,4 +109,5 @@ def names_beside(weights: str, name: str) -> list[str]:
 
 def _first(weights: File, names: list[str]) -> Optional[File]:
     folder: Any = weights.parent
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    found = (folder / name for name in names if (folder / name).is_file())
+    return next((beside_weights(file, weights) for file in found), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Union
+from typing import Any, BinaryIO, Optional, Union
 
 import srsly
 
@@ -67,6 +67,29 @@ def opened(file: Readable) -> BinaryIO:
         raise ValueError(f"{file}: the file is missing. Copy it there") from None
     except OSError as error:
         raise ValueError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def beside_weights(file: File, weights: File, folder: Optional[Path] = None) -> File:
+    """Check that a file beside the weights is not a link to a file of something else.
+
+    A folder that somebody else made can contain a link to a private file, whose text would get into
+    the output of commands and into converted models. But some programs store all files of a model
+    in one folder and make links to them in another, so the target may be beside that of the
+    weights.
+
+    file (Union[Path, zipfile.Path]): The file.
+    weights (Union[Path, zipfile.Path]): The weights.
+    folder (Optional[Path]): The folder of the model. Default: the folder of the weights.
+    RETURNS (Union[Path, zipfile.Path]): The file.
+    RAISES (ValueError): The file is a link that leaves the folder.
+    """
+    if isinstance(file, Path) and isinstance(weights, Path):
+        places = (folder or weights.parent).resolve(), weights.resolve().parent
+        if not any(file.resolve().is_relative_to(place) for place in places):
+            raise ValueError(
+                f"{file} is a link to another folder, so it is not read. Copy the file there"
+            )
+    return file
 
 
 def read_bytes(file: File, max_bytes: int) -> bytes:

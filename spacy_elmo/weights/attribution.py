@@ -11,7 +11,7 @@ from typing import Any
 import srsly
 
 from ..files import atomic_write
-from .archives import read_bytes
+from .archives import beside_weights, read_bytes
 from .limits import LARGEST_JSON
 
 ENDING = "-ATTRIBUTION.md"
@@ -31,10 +31,11 @@ def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
 
     provenance (dict): The provenance of the weights. It is changed in place.
     weights (Path): The file of the weights.
-    RAISES (ValueError): The attribution file cannot be read.
+    RAISES (ValueError): The attribution file cannot be read, or is a link to another folder.
     """
     path = beside(weights)
     if "attribution" not in provenance and path.is_file():
+        beside_weights(path, weights)
         provenance["attribution"] = read_bytes(path, LARGEST_JSON).decode("utf8", "replace")
 
 
@@ -59,7 +60,10 @@ def write_attribution(provenance: dict[str, Any], path: Path) -> None:
 
     provenance (dict): The provenance of the model.
     path (Path): The file. It need not exist.
+    RAISES (ValueError): The file is a link, which may lead to a file of something else.
     """
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link, so the attribution is not added. Delete the link")
     text = attribution_of(provenance)
     said = path.read_text("utf8", "replace") if path.is_file() else ""
     if text not in said:

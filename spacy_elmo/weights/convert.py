@@ -59,6 +59,9 @@ def convert(
             f"another format"
         )
     _check_room(target, chosen, force)
+    given = user_path(source)
+    if any(_is_same(path, given) for path in chosen.targets(target)):
+        raise ValueError(f"{target} is the source, or contains it. Give another name")
     if vectors is None:
         bundle = read_bundle(source, softmax=keep_softmax)
     else:
@@ -105,6 +108,14 @@ def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
     )
 
 
+def _is_same(target: Path, source: Path) -> bool:
+    """Return whether a source is the file or folder `target`, or is inside it."""
+    if not target.exists() or not source.exists() or is_stream(target):
+        return False
+    is_inside = target.is_dir() and source.resolve().is_relative_to(target.resolve())
+    return is_inside or target.samefile(source)
+
+
 def _check_room(target: Path, format: type[Format], force: bool) -> None:
     """Check that the target can be written.
 
@@ -114,7 +125,15 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
     RAISES (ValueError): A path to write exists and must not be replaced.
     """
     writes_folder = not format.suffixes
-    for path in format.targets(target):
+    paths = format.targets(target)
+    for path in paths if writes_folder else (*paths, beside(target)):
+        # The files beside a link belong to other weights than the files beside its target.
+        if not writes_folder and path.is_symlink() and not is_stream(path):
+            raise ValueError(
+                f"{path} is a symbolic link, and would not be beside the other files of the model. "
+                f"Give the path of a file, or delete the link"
+            )
+    for path in paths:
         is_folder = path.is_dir()
         if writes_folder and is_folder and not any(path.iterdir()):
             continue

@@ -13,7 +13,7 @@ from ..files.errors import named_errors
 from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened, swapped_gates
 from ..frozen.model import FrozenBiLM
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
-from .archives import File, read_object
+from .archives import File, beside_weights, read_object
 from .attribution import LICENSES_FILE
 from .bundle import Format, ModelBundle
 from .layout import (
@@ -98,6 +98,8 @@ class ManyLangs(Format):
         missing = ", ".join(name for name in needed if not (folder / name).is_file())
         if missing:
             raise ValueError(f"{folder}: {missing} is missing. An ELMoForManyLangs model needs it")
+        for name in (CONFIG_FILE, TOKEN_ENCODER_FILE, CLASSIFIER_FILE, "char.dic", "word.dic"):
+            beside_weights(folder / name, folder / ENCODER_FILE)
         settings = read_object(folder / CONFIG_FILE)
         sizes, sizes_from = _read_sizes(folder, settings)
         stored = [folder / name for name in LAYOUTS]
@@ -219,7 +221,7 @@ def _read_sizes(folder: File, settings: dict[str, Any]) -> tuple[dict[str, Any],
         names.insert(0, path.as_posix())
     for name in names:
         if _is_file(folder / name):
-            content = read_object(folder / name)
+            content = read_object(beside_weights(folder / name, folder / ENCODER_FILE))
             with named_errors(folder / name):
                 return _sizes_in(content), str(folder / name)
     missing = f"{shortened(named)} is not in {folder}; if you have the file, copy it there"

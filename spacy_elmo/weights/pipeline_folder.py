@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from ..files import atomic_folder, atomic_write
 from ..files.errors import named_errors
 from ..frozen.config import listed, shortened
-from .archives import File, read_bytes, read_object
+from .archives import File, beside_weights, read_bytes, read_object
 from .attribution import LICENSES_FILE, META_FILE
 from .bundle import ModelBundle
 from .limits import LARGEST_CONFIG, MAX_SECTIONS
@@ -57,6 +57,8 @@ class PipelineFolder(SafetensorsFile):
 
     def read(self, *, weights_only: bool = False, softmax: bool = True) -> ModelBundle:
         """Read weights, softmax and language. The bundle's `extras` name the other parts."""
+        for name in (CONFIG_FILE, META_FILE, SOFTMAX_FILE, VOCABULARY_FILE):
+            beside_weights(self.folder / name, self.file, self.folder)
         bundle, pipe = super().read(weights_only=True), self.file.parent.name
         bundle.lang, names, settings = _read_config(self.folder / CONFIG_FILE, pipe)
         if weights_only:

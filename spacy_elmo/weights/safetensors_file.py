@@ -20,7 +20,7 @@ from ..frozen.memory import Arrays, Weights
 from ..frozen.model import FrozenBiLM
 from ..frozen.softmax import FrozenSoftmax
 from ..frozen.vocabulary import InputVocabulary, Vocabularies
-from .archives import File
+from .archives import File, beside_weights
 from .attribution import take_attribution
 from .bundle import Format, ModelBundle, checked_provenance
 from .layout import open_files, plain, read_parameters, reread
@@ -61,6 +61,7 @@ class SafetensorsFile(Format):
         bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"))
         file = softmax_of(self.file)
         if softmax and file.is_file() and not weights_only:
+            beside_weights(file, self.file)
             bundle.prediction = read_softmax(file, bilm.config.projection_dim)
         return bundle
 

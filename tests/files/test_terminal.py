@@ -19,16 +19,27 @@ NASTY = "a\x1b[2Jb\x1b]0;title\x07\r\x9b1m\u202ec\udcff"
 SHOWN = r"a\x1b[2Jb\x1b]0;title\x07\r\x9b1m\u202ec\udcff"
 
 
+# Marks of Unicode's category of format that are visible, or that words and emojis need.
+SEEN = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
+SEEN |= {*range(0x13430, 0x13460), 0x200C, 0x200D}
+
+
 def acts(character):
     """Whether a terminal does something else than to show it, by the tables of Unicode."""
-    kind = unicodedata.category(character)
-    return kind in ("Cc", "Cs") or unicodedata.bidirectional(character) in TURNING
+    kind, number = unicodedata.category(character), ord(character)
+    turns = unicodedata.bidirectional(character) in TURNING
+    is_hidden = (kind == "Cf" and number not in SEEN) or number in range(0xE0000, 0xE1000)
+    return kind in ("Cc", "Cs", "Zl", "Zp") or turns or is_hidden
+
+
+def escaped(character):
+    return character.encode("unicode_escape").decode()
 
 
 def test_all_characters():
-    """Those that act are shown as `repr` shows them."""
+    """Those that act are shown as escapes."""
     every = [chr(number) for number in range(0x110000)]
-    wanted = (repr(c)[1:-1] if acts(c) and c not in "\n\t" else c for c in every)
+    wanted = (escaped(c) if acts(c) and c not in "\n\t" else c for c in every)
     assert printable("".join(every)) == "".join(wanted)
     assert one_line("a\n\tb") == r"a\n\tb"
 

@@ -68,12 +68,11 @@ def bfloat16(values):
     return (rounded << 16).astype("uint32").view("float32")
 
 
-@pytest.mark.parametrize("name", ["a.safetensors", "a", "source/model-best"])
+@pytest.mark.parametrize("name", ["a.safetensors", "a"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(tmp_path, source, dtype, name):
-    """The last name is the source's own, which keeps its softmax."""
     target = tmp_path / name
-    _, lost = convert(source, target, dtype=dtype, allow_loss=True, force=target == source)
+    _, lost = convert(source, target, dtype=dtype, allow_loss=True)
     assert read_language_model(target).vocabulary.words == conversions.WORDS
     file = target if target.is_file() else target / "elmo" / "model.safetensors"
     assert {weight.dtype for weight in load_file(file).values()} == {getattr(torch, dtype)}
@@ -199,15 +198,55 @@ def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
     assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["x.safetensors", "x.hdf5"])
-def test_links_are_followed(tmp_path, source, name):
-    (tmp_path / "far").mkdir()
-    (tmp_path / name).symlink_to(tmp_path / "far" / name)
-    convert(source, tmp_path / name, keep_softmax=False)
-    assert (tmp_path / name).is_symlink()
+def test_the_source_is_not_replaced(tmp_path, source):
+    convert(source, tmp_path / "a.safetensors")
+    os.link(tmp_path / "a.safetensors", tmp_path / "same.safetensors")
+    (tmp_path / "link.safetensors").symlink_to("a.safetensors")
+    (tmp_path / "link").symlink_to(source)
+    before = content(tmp_path)
+    for given, target in (
+        ("a.safetensors", "a.safetensors"),
+        ("link.safetensors", "a.safetensors"),
+        ("same.safetensors", "a.safetensors"),
+        (source, source),
+        ("link", source),
+        (source / "elmo" / "model.safetensors", source),
+    ):
+        with pytest.raises(ValueError, match="is the source, or contains it"):
+            convert(tmp_path / given, tmp_path / target, lang="en", force=True)
+    assert content(tmp_path) == before
+
+
+SIDES = ["x.softmax.safetensors", "x-ATTRIBUTION.md"]
+LINKS = [*(("x.safetensors", name) for name in ("x.safetensors", *SIDES))]
+LINKS += [("x.hdf5", name) for name in ("x.hdf5", "x_options.json", "x_vocab.txt", SIDES[1])]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize(("name", "link"), LINKS)
+def test_a_model_is_not_written_through_links(tmp_path, source, name, link, exists):
+    """The weights would be in one folder, and their softmax and attribution in another."""
+    far = tmp_path / "far" / link
+    far.parent.mkdir()
+    if exists:
+        far.write_bytes(b"mine")
+    (tmp_path / link).symlink_to(far)
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match=f"{link} is a symbolic link"):
+        convert(source, tmp_path / name, force=True)
+    assert content(tmp_path) == before and far.exists() == exists
+    (tmp_path / link).unlink()
+    convert(source, tmp_path / name)
     conversions.assert_same_vectors(tmp_path / name, source)
-    with pytest.raises(ValueError, match="exists already"):
-        convert(source, tmp_path / name, keep_softmax=False)
+
+
+def test_a_linked_folder_is_followed(tmp_path, source):
+    """All files of a pipeline are inside it."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "near").symlink_to(tmp_path / "far")
+    convert(source, tmp_path / "near")
+    assert (tmp_path / "near").is_symlink()
+    conversions.assert_same_vectors(tmp_path / "far", source)
 
 
 # Names that say no format

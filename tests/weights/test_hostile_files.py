@@ -14,12 +14,15 @@ import torch
 
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.archives import MAX_ENTRIES, opened_path, read_bytes
+from spacy_elmo.weights.attribution import write_attribution
+from spacy_elmo.weights.convert import convert
+from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.readers import make_allennlp_reader
 from spacy_elmo.weights.state_dict_file import read_state_dict
 
 from helpers import reference
 from helpers.commands import run_python
-from helpers.conversions import assert_same_vectors, write_zip
+from helpers.conversions import assert_same_vectors, write_source, write_zip
 from helpers.models import check_refused, tiny_options, write_tiny
 from helpers.prepared import content
 from helpers.reference_manylangs import write_random
@@ -202,6 +205,63 @@ def test_tensors_of_one_storage_take_it_once(tmp_path):
     assert len(tensors) == 50
     assert all(np.shares_memory(tensors["tensor 0"], tensor) for tensor in tensors.values())
     assert tensors.read("tensor 7").dtype == "float32"
+
+
+# Links
+
+# A model, and its files that are not the weights.
+LINKED = {
+    "safetensors": ("a.safetensors", ["a.softmax.safetensors", "a-ATTRIBUTION.md"]),
+    "pipeline": ("", ["config.cfg", "meta.json", "softmax.safetensors", "vocab.txt"]),
+    "allennlp": ("a.hdf5", ["a_options.json", "a_vocab.txt"]),
+    "manylangs": ("", ["config.json", "sizes.json", "char.dic", "word.dic", "token_embedder.pkl"]),
+}
+SIDES = [(format, side) for format, (_, sides) in LINKED.items() for side in sides]
+
+
+def write_linked(folder, format):
+    """A model of this format in a folder of its own, with all that may be beside the weights."""
+    if format == "manylangs":
+        return write_random(folder)
+    path = folder / LINKED[format][0]
+    convert(write_source(folder.with_name("source")), path)
+    return path
+
+
+@pytest.mark.parametrize(("format", "side"), SIDES)
+def test_side_files_are_not_read_through_links_that_leave_the_folder(tmp_path, format, side):
+    path = write_linked(tmp_path / "model", format)
+    file = tmp_path / "model" / side
+    (tmp_path / "private").mkdir()
+    if side.endswith(".md"):
+        file.write_text("a key")
+    file.rename(tmp_path / "private" / "key")
+    file.symlink_to(tmp_path / "private" / "key")
+    check_refused(lambda: read_bundle(path), file, "is a link to another folder")
+    file.unlink()
+    (tmp_path / "private" / "key").rename(tmp_path / "model" / "kept")
+    file.symlink_to("kept")
+    read_bundle(path)
+
+
+def test_links_to_a_store_of_all_files(tmp_path):
+    """Some programs keep the files of all models in one folder, and make links to them."""
+    path = write_linked(tmp_path / "model", "safetensors")
+    store = tmp_path / "store"
+    store.mkdir()
+    for number, file in enumerate(sorted(path.parent.iterdir())):
+        file.rename(store / str(number))
+        file.symlink_to(store / str(number))
+    assert read_bundle(path).prediction is not None
+
+
+def test_attribution_is_not_written_through_a_link(tmp_path):
+    key = tmp_path / "key"
+    key.write_text("private")
+    (tmp_path / "LICENSES_SOURCES").symlink_to(key)
+    with pytest.raises(ValueError, match="LICENSES_SOURCES is a link"):
+        write_attribution({"attribution": "me"}, tmp_path / "LICENSES_SOURCES")
+    assert key.read_text() == "private"
 
 
 # HDF5

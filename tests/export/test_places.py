@@ -1,0 +1,33 @@
+"""Inputs and outputs that are the same file, or no files at all."""
+
+import os
+
+import pytest
+
+from spacy_elmo.export.inputs import find_inputs
+from spacy_elmo.export.places import LocalFolder, describe_files
+
+
+def test_an_output_is_not_one_of_the_inputs(tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text("a\n")
+    os.link(text, tmp_path / "same.txt")
+    (tmp_path / "link.txt").symlink_to(text)
+    for output in ("a.txt", "same.txt", "link.txt"):
+        with pytest.raises(ValueError, match="a.txt is an input and the output"):
+            find_inputs([text], tmp_path / output)
+    # The output of an earlier run is beside its inputs.
+    assert [file.name for file in find_inputs(str(tmp_path / "a*.txt"), tmp_path / "x")] == [
+        "a.txt"
+    ]
+    assert len(find_inputs(tmp_path, tmp_path / "same.txt")) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+def test_a_fifo_in_place_of_a_shard_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "part-00000-of-00001.parquet")
+    folder = LocalFolder(tmp_path)
+    with pytest.raises(ValueError, match="not a regular file"):
+        describe_files(tmp_path / "part-00000-of-00001.parquet")
+    with pytest.raises(ValueError, match="not a regular file"):
+        folder.read("part-00000-of-00001.parquet")
