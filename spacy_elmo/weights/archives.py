@@ -74,7 +74,7 @@ def beside_weights(file: File, weights: File, folder: Optional[Path] = None) -> 
 
     A folder that somebody else made can contain a link to a private file, whose text would get into
     the output of commands and into converted models. But some programs store all files of a model
-    in one folder and make links to them in another, so the target may be beside that of the
+    in one folder and make links to them in another, so the target may be beside the target of the
     weights.
 
     file (Union[Path, zipfile.Path]): The file.

@@ -196,7 +196,7 @@ CHANGES = [
     ({"workers": 0}, "`workers` must be 1 or more, or .ray., got 0"),
     ({"workers": "rya"}, "`workers` must be 1 or more, or .ray., got rya"),
     ({"address": "auto"}, "`address` and `gpus_per_worker` need `workers=ray`"),
-    ({"output": "text.txt"}, "text.txt is a file, but shards need a folder"),
+    ({"output": "text.txt"}, "text.txt is an input and the output"),
     ({"output": "."}, "contains"),
 ]
 
