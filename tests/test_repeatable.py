@@ -26,6 +26,8 @@ NAMES = (
     # What draws from a generator that all share.
     r"(?:np|numpy)\.random\.(?!default_rng|RandomState|SeedSequence|PCG64|Generator|seed)\w+",
     r"(?<!\.)random\.(?!Random\b|seed\b)\w+",
+    # Without `mtime` it writes the time.
+    r"gzip\.compress(?!\(data, mtime=0\))",
     # Under other names they would not be seen.
     r"import (?:time|datetime|random|uuid|os|socket|numpy\.random) as",
     r"from (?:time|uuid|socket|numpy\.random) import|from random import (?!Random\b)",
@@ -57,6 +59,7 @@ ALLOWED = {
         ("from os import path, cpu_count", ["import path, cpu_count"]),
         ("a = np.random.default_rng()\nb = Random(seed=None)", ["default_rng", "Random"]),
         ("np.random.normal(size=3)", ["np.random.normal"]),
+        ("gzip.compress(b'a')", ["gzip.compress"]),
         ("np.random.default_rng(0)\nx: np.random.Generator\nrandom.Random(0).choice('ab')", []),
         ("random.Random()\nrandom.choice('ab')", ["Random", "random.choice"]),
         ("socket.socket().bind(('', 0))\nsocket.socket.connect = None", ["socket.socket"]),

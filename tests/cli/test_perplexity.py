@@ -1,4 +1,3 @@
-import gzip
 import json
 import math
 from functools import partial
@@ -9,6 +8,7 @@ import pytest
 from spacy_elmo.language_model import perplexity as module
 
 from helpers.commands import run_elmo
+from helpers.gzipped import gzipped
 from helpers.softmaxes import MODELS, losses_of, write_model
 
 TEXTS = {"one.txt": "the cat sat .\ndogs run\n"}
@@ -92,7 +92,7 @@ def test_output_is_what_json_prints_and_not_overwritten_unasked(model_folder, fo
     file = folder / "figures.json"
     file.write_text("mine")
     (folder / "a folder").mkdir()
-    (folder / "broken.txt.gz").write_bytes(gzip.compress(b"the cat\n" * 500)[:-12])
+    (folder / "broken.txt.gz").write_bytes(gzipped(b"the cat\n" * 500)[:-12])
     for arguments, message in (
         (["-o", "figures.json"], "figures.json exists already. Give another name, or --force"),
         (["-o", "a folder", "-F"], "a folder is a folder. Give another name"),

@@ -1,6 +1,5 @@
 """Small inputs of every format, and the vectors that they should have."""
 
-import gzip
 import json
 
 import pytest
@@ -11,6 +10,7 @@ import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export.sharding import embed_corpus
 
+from helpers.gzipped import gzipped
 from helpers.prepared import random_text
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT
 
@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def inputs(folder):
     """Files of the other formats, by name."""
-    (folder / "text.txt.gz").write_bytes(gzip.compress((folder / "text.txt").read_bytes()))
+    (folder / "text.txt.gz").write_bytes(gzipped((folder / "text.txt").read_bytes()))
     (folder / "x.conllu").write_text(CONLLU, "utf8")
     records = [{"text": TEXT}, {"tokens": ["two", "to ken"]}, {"text": ""}, {"tokens": []}]
     (folder / "x.jsonl").write_text("\n\n".join(map(json.dumps, records)), "utf8")

@@ -16,6 +16,7 @@ from spacy_elmo.export import Embedder
 from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import compression, make_ours
 
+from helpers.gzipped import gzipped
 from helpers.rounding import check_close
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT, index_of, read, vectors_of
 
@@ -91,7 +92,7 @@ INPUTS = [
 def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, lengths):
     """Packed and plain, in one file and cut into shards."""
     (folder / name).write_bytes(text.encode())
-    (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    (folder / f"{name}.gz").write_bytes(gzipped(text.encode()))
     for path in (f"{name}.gz", name):
         assert embed_to(path, **settings) == (found, lengths)
     embed_corpus(str(tiny_weights), name, folder / "out", shards=3, **settings)
@@ -128,7 +129,7 @@ def test_compressed_files(folder, embed_to, name, packing):
 
 def test_zstandard(folder, embed_to, monkeypatch):
     """A module with the interface of Python 3.14, which packs with gzip here."""
-    (folder / "x.txt.zst").write_bytes(gzip.compress(LINES.encode()))
+    (folder / "x.txt.zst").write_bytes(gzipped(LINES.encode()))
     monkeypatch.setattr(compression, "_zstd", gzip)
     assert embed_to("x.txt.zst")[1] == list(map(len, SENTENCES))
     monkeypatch.setattr(compression, "_zstd", None)
@@ -238,10 +239,10 @@ REFUSED = [
     ("x.txt", "eins\nzwei\n".encode("utf-16"), "UTF-16, not in UTF-8. .*iconv -f utf-16 "),
     ("x.jsonl", '{"text": ""}\n'.encode("utf-16-le"), "without a byte-order mark.*utf-16le"),
     ("x.txt", "раз два\n".encode("utf-16-be"), "without a byte-order mark.*-f utf-16be"),
-    ("x.txt", gzip.compress(b"one\n"), r"compressed with gzip. Its name must end in .gz"),
+    ("x.txt", gzipped(b"one\n"), r"compressed with gzip. Its name must end in .gz"),
     ("x.conll", bz2.compress(b"one\n"), r"compressed with bzip2. Its name must end in .bz2"),
     ("x.txt", b"PK\x03\x04 and more", "a zip archive, not text. Unpack it"),
-    ("x.txt.gz", gzip.compress(b"one\n" * 9, mtime=0)[:-5], "the compressed file is broken"),
+    ("x.txt.gz", gzipped(b"one\n" * 9)[:-5], "the compressed file is broken"),
     ("x.txt.xz", lzma.compress(b"one\n" * 9)[:-5], "the compressed file is broken"),
     ("x.txt.bz2", b"one\n", "the compressed file is broken"),
     ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),

@@ -1,6 +1,5 @@
 """What a run finds that goes on with another, and what it refuses."""
 
-import gzip
 import os
 import shutil
 import sys
@@ -19,6 +18,7 @@ from spacy_elmo.weights import safetensors_file
 
 from helpers.calls import note_calls
 from helpers.full_disk import room_for
+from helpers.gzipped import gzipped
 from helpers.models import tiny_bilm
 from helpers.prepared import content, random_text
 from helpers.written_vectors import FORMATS, SENTENCES, read
@@ -238,7 +238,7 @@ def test_packed_input_is_cut(folder, embed, written, name):
     if name == "x.jsonl":
         lines = b"".join(b'{"tokens": ["%d", "x"]}\n' % i for i in range(6))
     Path(name).write_bytes(lines)
-    Path(f"{name}.gz").write_bytes(gzip.compress(lines))
+    Path(f"{name}.gz").write_bytes(gzipped(lines))
     embed(name)
     expected = read("npz", Path("out.npz"))
     written.found.clear()

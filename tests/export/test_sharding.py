@@ -1,6 +1,5 @@
 """Shards, whoever makes them: the vectors of one run, in order, nothing twice, nothing missing."""
 
-import gzip
 import multiprocessing
 import shutil
 from pathlib import Path
@@ -22,6 +21,7 @@ from spacy_elmo.export.plan import make_plan
 from spacy_elmo.export.sharding import embed_corpus
 
 from helpers.forked import HAS_FORKS
+from helpers.gzipped import gzipped
 from helpers.killed_worker import killed_at_tenth
 from helpers.prepared import content
 from helpers.written_vectors import CONLLU, TEXT, assert_same, vectors_of
@@ -154,7 +154,7 @@ def memory():
 
 def test_urls(shard, folder, expected, memory):
     lines = (folder / "text.txt").read_bytes()
-    memory.pipe({"/in/a.txt": lines, "/in/b.txt.gz": gzip.compress(lines), "/in/c.csv": b"no"})
+    memory.pipe({"/in/a.txt": lines, "/in/b.txt.gz": gzipped(lines), "/in/c.csv": b"no"})
     memory.pipe({"/in/._a.txt": b"no\n", "/in/.ipynb_checkpoints/a.txt": b"no\n"})
     shard("memory://in", "a")
     shard(["memory://in/*a.txt", "memory://in/b*.gz"], "b")

@@ -1,6 +1,5 @@
 """Lines of text files, broken files of spaCy's binary format, and checksums."""
 
-import gzip
 import json
 import tracemalloc
 import zlib
@@ -19,6 +18,8 @@ from spacy_elmo.files.input_files import numbered_lines
 from spacy_elmo.tasks.shared.task_files import parse_lines
 from spacy_elmo.text.reading import read_sentences
 
+from helpers.gzipped import gzipped
+
 READERS = {
     "sentences": lambda path: list(read_sentences([path])),
     "tasks": lambda path: list(parse_lines(path, json.loads)),
@@ -31,7 +32,7 @@ READERS = {
 def test_lines_and_their_numbers(tmp_path, name, end):
     text = "\ufeffone\r\n\n tw\u2028o\rx\nthree" + end
     data = text.encode()
-    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    (tmp_path / name).write_bytes(gzipped(data) if name.endswith("gz") else data)
     wanted = ["one\r\n", "\n", " tw\u2028o\rx\n", "three" + end]
     found = list(numbered_lines(tmp_path / name))
     assert found == [(i, line.encode()) for i, line in enumerate(wanted, 1)]
@@ -54,7 +55,7 @@ def test_the_longest_line(tmp_path, monkeypatch, length, end):
 def test_a_line_that_would_fill_the_memory(tmp_path, reader):
     """A gigabyte of it takes a megabyte on the disk; here it is 100 MB."""
     name = "a.txt.gz" if reader == "sentences" else "a.jsonl.gz"
-    part = gzip.compress(b'{"words": ["' + b"x" * 2**20, mtime=0)
+    part = gzipped(b'{"words": ["' + b"x" * 2**20)
     (tmp_path / name).write_bytes(part * 100)
     tracemalloc.start()
     with pytest.raises(ValueError, match="line 1: a line of more than 16,777,216 bytes"):

@@ -1,11 +1,11 @@
 """What is made of a language model's text, beside a language model."""
 
-import gzip
 import sys
 from collections import Counter
 
 import pytest
 
+from helpers.gzipped import gzipped
 from helpers.project_scripts import call, docs, run
 
 TEXT = "".join(f"sentence {number} .\n" for number in range(10))
@@ -41,7 +41,7 @@ def test_weigh_sources(tmp_path):
     text = "".join(f"{name}\nthe end\n\n" for name in names)
     index = [f"{name[:4]}\t{name}\t{3 * place}\t2\n" for place, name in enumerate(names)]
     index.append("law\tempty\t24\t0\n")
-    (tmp_path / "text.txt.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "text.txt.gz").write_bytes(gzipped(text.encode()))
     (tmp_path / "index.tsv").write_text("".join(index))
     files = [tmp_path / name for name in ("text.txt.gz", "index.tsv", "weighed.txt")]
     options = ("--source", "wiki", "--share", 1 / 3, "--rounds", 3)

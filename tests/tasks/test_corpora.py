@@ -1,6 +1,5 @@
 """The tasks' files of examples: what is read from each kind, and how a wrong line is named."""
 
-import gzip
 import json
 import zlib
 
@@ -11,6 +10,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
 from spacy_elmo.tasks.texts import make_pair
+
+from helpers.gzipped import gzipped
 
 TAGS = {"words": ["In", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}
 FRAME = {"pred": 1, "tags": ["B-ARG0", "B-V", "I-V", "O"], "sense": "give_up.07"}
@@ -34,7 +35,7 @@ def write(path, *lines):
     """A line each; what is no string, as JSON."""
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     data = "".join(f"{text}\n" for text in texts).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    path.write_bytes(gzipped(data) if path.suffix == ".gz" else data)
     return path
 
 
@@ -257,9 +258,9 @@ NOT_SPACY = r" is not a \.spacy file, or it is broken: "
     ("name", "content", "named"),
     [
         ("x.jsonl", LINE.replace(b"In", b"\xc4n"), "utf-8"),
-        ("x.jsonl.gz", LINE, "broken gzip file"),
-        ("x.jsonl.gz", gzip.compress(LINE, mtime=0)[:-9], "broken gzip file"),
-        ("x.jsonl.gz", gzip.compress(LINE, mtime=0)[:20] + b"?" * 30, "broken gzip"),
+        ("x.jsonl.gz", LINE, "broken .gz file"),
+        ("x.jsonl.gz", gzipped(LINE)[:-9], "broken .gz file"),
+        ("x.jsonl.gz", gzipped(LINE)[:20] + b"?" * 30, "broken .gz"),
         ("x.spacy", b"no DocBin", NOT_SPACY),
         ("x.spacy", WHOLE[: len(WHOLE) // 2], NOT_SPACY),
         ("x.spacy", zlib.compress(srsly.msgpack_dumps({"attrs": [1]})), NOT_SPACY),

@@ -1,10 +1,11 @@
-import gzip
 import hashlib
 
 import pytest
 
 from spacy_elmo.text import chunks as chunks_module
 from spacy_elmo.text.chunks import ChunkReader
+
+from helpers.gzipped import gzipped
 
 
 def read(path, chunk_size, by_paragraph=False):
@@ -23,7 +24,7 @@ def test_chunks_are_whole_lines(tmp_path, monkeypatch, block, chunk_size, end, n
     monkeypatch.setattr(chunks_module, "BLOCK", block)
     data = ("\n".join("word " * (i % 5) for i in range(40)) + end).encode()
     path = tmp_path / name
-    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    path.write_bytes(gzipped(data) if name.endswith("gz") else data)
     chunks = read(path, chunk_size)
     assert b"".join(chunk.data for chunk in chunks) == data
     line = 1

@@ -1,4 +1,3 @@
-import gzip
 import json
 import re
 
@@ -9,6 +8,8 @@ from spacy_elmo.text import corpus as corpus_module
 from spacy_elmo.text import reading
 from spacy_elmo.text.corpus import load_text, read_corpus
 from spacy_elmo.text.reading import find_files, read_sentences
+
+from helpers.gzipped import gzipped
 
 SENTENCES = [["The", "cat", "."], ["naïve", "日本", "cat"], ["😀"]]
 LINES = "".join(" ".join(sentence) + "\n" for sentence in SENTENCES)
@@ -70,7 +71,7 @@ TEXTS = [
 @pytest.mark.parametrize(("name", "text", "settings", "expected"), TEXTS)
 def test_sentences(tmp_path, name, text, settings, expected):
     (tmp_path / name).write_bytes(text.encode())
-    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / f"{name}.gz").write_bytes(gzipped(text.encode()))
     for path in (tmp_path / name, tmp_path / f"{name}.gz"):
         assert sentences_of(path, **settings) == expected
 
@@ -127,6 +128,6 @@ UNREADABLE = [
 def test_lines_that_cannot_be_read(tmp_path, name, line, message):
     good = b'{"tokens": ["a"]}\n'
     path = tmp_path / f"{name}.gz"
-    path.write_bytes(gzip.compress(good + b"\n" + line + b"\n" + good))
+    path.write_bytes(gzipped(good + b"\n" + line + b"\n" + good))
     with pytest.raises(ValueError, match="^" + re.escape(f"{path}, line 3: {message}")):
         sentences_of(path)

@@ -1,4 +1,3 @@
-import gzip
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus, prepare
 
+from helpers.gzipped import gzipped
 from helpers.prepared import SMALL, assert_same_text, content, random_text, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
@@ -55,9 +55,9 @@ def write_inputs(folder):
     jsonl = "\n\n".join(json.dumps(record) for record in records).encode()
     mark = b"\xef\xbb\xbf"
     (folder / "a.txt").write_bytes(mark + text.encode())
-    (folder / "b.txt.gz").write_bytes(gzip.compress(text[:500].encode()) + gzip.compress(b"\nx y"))
+    (folder / "b.txt.gz").write_bytes(gzipped(text[:500].encode()) + gzipped(b"\nx y"))
     (folder / "c.jsonl").write_bytes(mark + jsonl)
-    (folder / "d.jsonl.gz").write_bytes(gzip.compress(jsonl))
+    (folder / "d.jsonl.gz").write_bytes(gzipped(jsonl))
     (folder / "e.txt").write_bytes(text.replace("\n", "\r\n").encode())
     return folder
 

@@ -11,6 +11,7 @@ import pytest
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import is_prepared, prepare
 
+from helpers.gzipped import gzipped
 from helpers.prepared import SMALL, manifest_of, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
@@ -50,7 +51,7 @@ BAD = [
     ("a.txt", b"", *NOTHING),
     ("a.txt", b"\n \r\n\n" * 200, *NOTHING),
     ("a.txt", LATIN_1, *OF_LATIN_1),
-    ("a.txt.gz", gzip.compress(LATIN_1, mtime=0), *OF_LATIN_1),
+    ("a.txt.gz", gzipped(LATIN_1), *OF_LATIN_1),
     ("a.jsonl", "\n".join(JSON).encode(), [["a"]], OF_JSON, list(range(2, 8))),
     ("a.txt", LONG, [["a", "b"], ["c"] * 9, ["e"]], TOO_LONG, [3, 5]),
 ]
@@ -66,7 +67,7 @@ def test_broken_gzip(tmp_path, damage):
     """What can be read before is kept. Text that is read into memory is refused."""
     rng = np.random.default_rng(0)
     lines = [" ".join(map(str, rng.integers(10**6, size=5))) for _ in range(400)]
-    data = gzip.compress("\n".join(lines).encode())
+    data = gzipped("\n".join(lines).encode())
     damaged = {
         "cut": data[: len(data) // 2],
         "no gzip": b"plain text\n",

@@ -1,4 +1,3 @@
-import gzip
 import json
 import tracemalloc
 
@@ -12,6 +11,7 @@ from spacy_elmo.text.size import audit_tokens, estimate_tokens
 from spacy_elmo.weights import safetensors_file
 
 from helpers.commands import run_elmo, shown_by
+from helpers.gzipped import gzipped
 from helpers.models import WORDS_ONLY, tiny_bilm
 
 LINES = [f"the cat number {i} sat on a mat ." for i in range(3000)]
@@ -24,7 +24,7 @@ CONTENTS = {"a.txt": "\n".join(LINES), "b.jsonl": RECORDS}
 def folder(tmp_path):
     for name, content in CONTENTS.items():
         (tmp_path / name).write_text(content, "utf8")
-        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+        (tmp_path / f"{name}.gz").write_bytes(gzipped(content.encode()))
     return tmp_path
 
 
@@ -35,7 +35,7 @@ def test_small_files_are_counted_and_large_ones_estimated(folder, name, monkeypa
     assert estimate_tokens(folder / name) == pytest.approx(N_TOKENS, rel=0.15)
 
 
-PARTS = b"".join(gzip.compress(line, mtime=0) for line in (b"a b c\n", b"d e\n", b"f\n"))
+PARTS = b"".join(gzipped(line) for line in (b"a b c\n", b"d e\n", b"f\n"))
 BAD = b'no json\n{"text": 3}\n["a"]\n{"tokens": ["a", "b"]}\n'
 MARK = b"\xef\xbb\xbf"
 KINDS = [
@@ -64,7 +64,7 @@ def test_what_cannot_be_read(tmp_path, name):
 
 
 def test_parts_that_would_fill_the_memory(tmp_path):
-    (tmp_path / "parts.txt.gz").write_bytes(gzip.compress(b"x" * 2**20, mtime=0) * 300)
+    (tmp_path / "parts.txt.gz").write_bytes(gzipped(b"x" * 2**20) * 300)
     tracemalloc.start()
     estimate_tokens(tmp_path / "parts.txt.gz")
     peak = tracemalloc.get_traced_memory()[1]

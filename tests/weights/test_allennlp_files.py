@@ -1,7 +1,6 @@
 """Softmax and vocabulary as they were published: the marks anywhere, in files of other names.
 Token vectors that are written for them."""
 
-import gzip
 import json
 from functools import partial
 
@@ -18,6 +17,7 @@ from spacy_elmo.weights.readers import make_allennlp_reader
 from helpers import reference
 from helpers.commands import run_elmo, shown_by
 from helpers.conversions import write_zip
+from helpers.gzipped import gzipped
 from helpers.models import SENTENCES, check_layers, check_refused, tiny_options, write_tiny
 from helpers.prepared import content
 from helpers.reference_manylangs import write_random
@@ -145,7 +145,7 @@ def test_names_of_vocabularies(tmp_path, name):
         (tmp_path / file).rename(tmp_path / f"elmo_{file}")
     words = (tmp_path / "vocab.txt").read_bytes()
     (tmp_path / "vocab.txt").unlink()
-    (tmp_path / name).write_bytes(gzip.compress(words) if name.endswith(".gz") else words)
+    (tmp_path / name).write_bytes(gzipped(words) if name.endswith(".gz") else words)
     check_softmax(read_bundle(tmp_path / "elmo").prediction)
     # Of two vocabularies only one with the usual name certainly belongs to the weights.
     (tmp_path / "vocab-other.txt").write_text("the\n", "utf8")

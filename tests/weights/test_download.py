@@ -1,4 +1,3 @@
-import gzip
 import hashlib
 import os
 import re
@@ -16,6 +15,7 @@ from spacy_elmo.weights import download as module
 from spacy_elmo.weights.download import DownloadError, check, download
 
 from helpers.conversions import write_zip
+from helpers.gzipped import gzipped
 from helpers.killed import in_child, killed_at_each_step
 from helpers.models import write_tiny
 from helpers.prepared import content
@@ -224,7 +224,7 @@ def test_another_file(server, target, encoding):
     size."""
     fails(server, target, "has 300,000 bytes, expected exactly 5", size=5)
     fails(server, target, "MD5", md5="0" * 32)
-    server.files["/a/model.bin"] = gzip.compress(bytes(10**7))
+    server.files["/a/model.bin"] = gzipped(bytes(10**7))
     server.script = [{"headers": {"Content-Encoding": encoding}}]
     fails(server, target, f"sends it compressed .Content-Encoding: {encoding}.")
     assert server.requests[-1][1]["Accept-Encoding"] == "identity"

@@ -1,6 +1,5 @@
 """Files that are no model, of every format: a line says where and what is wrong."""
 
-import gzip
 import json
 import shutil
 
@@ -15,6 +14,7 @@ from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import read_bundle
 
 from helpers import conversions, reference, reference_manylangs
+from helpers.gzipped import gzipped
 from helpers.models import check_refused, tiny_options, write_safetensors, write_tiny
 from helpers.mutations import join_safetensors, split_safetensors
 from helpers.softmaxes import WORDS as PREDICTED
@@ -274,9 +274,9 @@ PREDICTING = [
     (datasets(**{"softmax/W": np.zeros((8, 6))}), "weights.hdf5", "(8, 6)", "(8, 5)"),
     (datasets(**{"softmax/W": np.ones((7, 5)), "softmax/b": np.ones(7)}), "8 words, but", "7 rows"),
     (words(*PREDICTED[1:], "x"), "starts with <S>, </S>, <UNK>"),
-    (packed_words(gzip.compress(b"the\n" * 1000)[:-9]), "vocab.txt.gz", "not a readable gzip file"),
+    (packed_words(gzipped(b"the\n" * 1000)[:-9]), "vocab.txt.gz", "not a readable gzip file"),
     (packed_words(b"the\n"), "vocab.txt.gz", "not a readable gzip file"),
-    (packed_words(gzip.compress(b"a" * (1 << 22))), "vocab.txt.gz", "unpacks to more than"),
+    (packed_words(gzipped(b"a" * (1 << 22))), "vocab.txt.gz", "unpacks to more than"),
 ]
 LARGE = f"a\t{'9' * 5000}"
 LINE_22 = "line 22 is not 'token<TAB>id'"

@@ -1,7 +1,5 @@
 """Entities in the TSV files of HIPE: spaces, sentences, and words that are cut at line ends."""
 
-import gzip
-
 import pytest
 import spacy
 from spacy.tokens import DocBin
@@ -11,6 +9,7 @@ from spacy_elmo.cli.evaluate import read_gold_examples
 from spacy_elmo.tasks.crf.hipe import make_hipe_corpus, read_hipe
 
 from helpers.commands import shown_by
+from helpers.gzipped import gzipped
 
 HEADER = "TOKEN NE-COARSE-LIT NE-COARSE-METO NE-FINE-LIT NE-NESTED NEL-LIT NEL-METO MISC"
 ABOUT = "# hipe2022:document_id = NZZ-1798\n# hipe2022:date = 1798-01-20\n# segment = _\n"
@@ -72,7 +71,7 @@ def test_spaces_sentences_links_and_metadata(tmp_path):
     assert whole.text == docs[0].text + docs[1].text and last.text == docs[2].text
     assert [sentence.text for sentence in whole.sents] == ["(# Neu-York)", "Dr.", "Ingwer."]
     assert [doc.has_annotation("ENT_IOB") for doc in docs] == [True] * 3
-    packed = gzip.compress(path.read_bytes())
+    packed = gzipped(path.read_bytes())
     (tmp_path / "a.tsv.gz").write_bytes(packed)
     assert [doc.text for doc in read(tmp_path / "a.tsv.gz")] == [doc.text for doc in docs]
 
