@@ -110,7 +110,7 @@ def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, le
         assert numbers == list(range(len(texts)))
 
 
-PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+PACKERS = {".gz": gzipped, ".xz": lzma.compress, ".bz2": bz2.compress}
 
 
 @pytest.mark.parametrize("packing", PACKERS)
