@@ -257,9 +257,9 @@ NOT_SPACY = r" is not a \.spacy file, or it is broken: "
     ("name", "content", "named"),
     [
         ("x.jsonl", LINE.replace(b"In", b"\xc4n"), "utf-8"),
-        ("x.jsonl.gz", LINE, "broken gzip file"),
-        ("x.jsonl.gz", gzip.compress(LINE, mtime=0)[:-9], "broken gzip file"),
-        ("x.jsonl.gz", gzip.compress(LINE, mtime=0)[:20] + b"?" * 30, "broken gzip"),
+        ("x.jsonl.gz", LINE, "broken .gz file"),
+        ("x.jsonl.gz", gzip.compress(LINE, mtime=0)[:-9], "broken .gz file"),
+        ("x.jsonl.gz", gzip.compress(LINE, mtime=0)[:20] + b"?" * 30, "broken .gz"),
         ("x.spacy", b"no DocBin", NOT_SPACY),
         ("x.spacy", WHOLE[: len(WHOLE) // 2], NOT_SPACY),
         ("x.spacy", zlib.compress(srsly.msgpack_dumps({"attrs": [1]})), NOT_SPACY),
