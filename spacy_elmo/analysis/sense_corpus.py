@@ -12,12 +12,13 @@ from typing import NamedTuple, Optional
 from xml.etree import ElementTree
 
 from ..files import user_path
+from ..files.compression import suffix_of
 from ..files.errors import named_errors
 from ..files.input_files import numbered_lines
 from ..text.reading import parse_json
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
-JSONL = (".jsonl", ".jsonl.gz")
+JSONL = ".jsonl"
 FAILURES = (ElementTree.ParseError, ValueError, KeyError, TypeError, AttributeError)
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 # Types of synsets, numbered from 1 in sense keys. "s" is an adjective similar to a head adjective.
@@ -60,8 +61,8 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
 
     * NAME.data.xml of the unified evaluation framework (Raganato et al. 2017), in a folder with
       NAME.gold.key.txt;
-    * .jsonl or .jsonl.gz: one sentence per line with "words", "keys" (for each word a list of sense
-      keys, or null) and "doc", the name of the document.
+    * .jsonl, perhaps compressed: one sentence per line with "words", "keys" (for each word a
+      list of sense keys, or null) and "doc", the name of the document.
 
     path (Path): The file.
     RAISES (ValueError): The file is missing, broken or has another format, or no word has a sense.
@@ -72,10 +73,10 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
     try:
         if path.name.endswith(XML):
             sentences = list(_read_xml(path))
-        elif path.name.endswith(JSONL):
+        elif suffix_of(path.name) == JSONL:
             sentences = list(_read_jsonl(path))
         else:
-            raise ValueError(f"its name must end in {XML}, {' or '.join(JSONL)}")
+            raise ValueError(f"its name must end in {XML} or {JSONL}")
     except FAILURES as error:
         cause = f"no key {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"{path} is not a corpus with word senses: {cause}") from None

@@ -1,6 +1,8 @@
 """Input files: functions that find them, and read all formats as a stream of entries."""
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from glob import has_magic
 from pathlib import Path, PurePosixPath
 from typing import Optional, Union
@@ -14,12 +16,17 @@ from .doc_reader import DocReader
 from .entries import TextEntry
 from .parquet import read_parquet
 from .places import InputPiece, partial_folder
-from .text_input import read_conllu, read_records, read_text, read_tsv
+from .text_input import chunks_of, read_conllu, read_records, read_text, read_tsv
 
 CONLLU, CONLL, TSV, JSONL, DOCBIN, PARQUET = (
     *(".conllu", ".conll", ".tsv", ".jsonl"),
     *(".spacy", ".parquet"),
 )
+TXT = ".txt"
+MAX_SAMPLED = 5  # Files that are checked for running text.
+PUNCTUATION = set(".,;:!?\u3002\u3001\uff0c\uff01\uff1f")
+ATTACHED = re.compile(r"\w\w[.,;:!?]+$|\w[\u3002\u3001\uff0c\uff01\uff1f]")
+MIN_ATTACHED = 3
 INPUTS = (*READABLE, CONLLU, CONLL, DOCBIN)
 
 
@@ -102,6 +109,27 @@ def _is_hidden(path: str, given: str) -> bool:
     """
     named = PurePosixPath(given).parts
     return any(part[0] == "." and part not in named for part in PurePosixPath(path).parts)
+
+
+def looks_like_running_text(files: Sequence[InputPiece]) -> Optional[InputPiece]:
+    """Find a text file or table that seems to contain running text, not separated tokens.
+
+    In running text, most punctuation is attached to words. Only the beginning of some local files
+    is read.
+
+    files (Sequence[InputPiece]): The files.
+    RETURNS (Optional[InputPiece]): The first such file; None if there is none.
+    """
+    texts = [file for file in files if suffix_of(file.name) in (TXT, TSV) and not is_url(file)]
+    for file in texts[:MAX_SAMPLED]:
+        with suppress(ValueError):  # Reading the file reports the error.
+            chunk = next(chunks_of(file, by_paragraph=False))
+            tokens = chunk.data.decode("utf8", "ignore").split()
+            n_attached = sum(len(ATTACHED.findall(token)) for token in tokens)
+            n_separate = sum(token in PUNCTUATION for token in tokens)
+            if n_attached >= MIN_ATTACHED and n_attached > n_separate:
+                return file
+    return None
 
 
 def read_entries(

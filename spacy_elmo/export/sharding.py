@@ -21,7 +21,7 @@ from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
 from .embedder import CorpusEmbedder
 from .entries import EntryCounts, WriteOptions
-from .inputs import DOCBIN, find_inputs, read_entries
+from .inputs import DOCBIN, find_inputs, looks_like_running_text, read_entries
 from .outputs import OUTPUTS, check_format, check_room, check_wanted
 from .partial_output import SUFFIX, PartialOutput, read_embedded, write_embedded
 from .places import Folder, InputPiece, RemoteFolder, open_folder
@@ -241,6 +241,13 @@ def embed_corpus(
         embedder.reader().check_labels()  # Docs in .spacy files may have other labels.
     if workers == "ray":
         sources = [source.absolute() for source in sources]
+    running_text = None if tokenize else looks_like_running_text(sources)
+    if running_text is not None:
+        warnings.warn(
+            f"{running_text} looks like running text, but its tokens are cut at spaces. Set "
+            f"`tokenize=True` if a line is not one sentence with spaces between its tokens.",
+            stacklevel=2,
+        )
     job = _Job(
         call=call,
         embedder=embedder,

@@ -16,6 +16,7 @@ from ..files import user_path
 from ..files.compression import suffix_of
 from ..files.errors import named_errors
 from ..files.input_files import numbered_lines
+from ..files.unfinished import MARKER
 from ..frozen.config import shortened
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
         )
     written = {file.parent for first, _ in WRITTEN for file in folder.rglob(first)}
     written = {found for found in written if _is_written(found)}
+    written |= {marker.parent for marker in folder.rglob(MARKER)}  # Unfinished output.
     visible = [
         file
         for file in sorted(folder.rglob("*"))

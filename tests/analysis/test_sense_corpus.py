@@ -55,7 +55,7 @@ def test_formats(tmp_path, encoding):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", "x", "name must end in .data.xml, .jsonl or .jsonl.gz"),
+        ("a.txt", "x", "name must end in .data.xml or .jsonl"),
         ("a.data.xml", "<a><b></a>", "a.data.xml is not a corpus with word senses: mismatched tag"),
         ("a.data.xml", XML.replace("t001", "t009"), "no key 'senseval2.d000.s000.t009'"),
         ("a.jsonl", "{", "a.jsonl is not a corpus with word senses"),

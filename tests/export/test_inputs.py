@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -144,6 +145,28 @@ def test_left_out_files_are_named(folder, embed_to):
         (folder / "in" / name).write_text("a b\n")
     with pytest.warns(UserWarning, match=r"in: left out news-0, .* news-4 and 2 more\. If they"):
         assert embed_to("in")[1] == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_running"),
+    [
+        ("x.txt", "Dear Anna, I came, I saw.\nYours, B.\n", True),
+        ("x.txt", "\u6211\u6765\u3002\u6211\u770b\uff0c\u6211\u8d70\u3002\n\u5b8c\u3002\n", True),
+        ("x.tsv", "id\ttext\n1\tI came, I saw, I won.\n", True),
+        ("x.txt", "Mr. B. , Dr. C. and Prof. D. , came .\nOK .\n", False),
+        ("x.jsonl", '{"text": "One, two, three, four."}\n', False),
+    ],
+)
+def test_running_text_is_noticed(folder, tiny_weights, name, text, is_running):
+    (folder / name).write_text(text, "utf8")
+    column = "text" if name == "x.tsv" else None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for tokenize in (False, True):
+            settings = {"column": column, "tokenize": tokenize, "force": True}
+            embed_corpus(str(tiny_weights), name, folder / "out.npz", **settings)
+    shown = [str(one.message) for one in caught if "looks like running text" in str(one.message)]
+    assert [text.split()[0] for text in shown] == [name] * is_running
 
 
 def test_tables_in_a_folder(folder, tiny_weights, embed_to):

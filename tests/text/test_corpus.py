@@ -108,7 +108,7 @@ def test_nothing_readable(tmp_path, name):
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.md").touch()
     place = re.escape(str(tmp_path / name.replace("*.md", "notes.md")))
-    with pytest.raises(ValueError, match=rf"{place}.*\.txt\.gz|\.txt\.gz.*{place}"):
+    with pytest.raises(ValueError, match=rf"{place}.*\.jsonl|\.jsonl.*{place}"):
         find_files(tmp_path / name)
 
 

@@ -81,9 +81,9 @@ def test_broken_gzip(tmp_path, damage):
             n_lines += 1
     assert (n_lines > 100) == (damage not in ("no gzip", "inside"))
     path, sentences = tmp_path / "a.txt.gz", [line.split() for line in lines[:n_lines]]
-    message = f": the gzip file is broken after line {n_lines}: "
+    message = f": the compressed file is broken after line {n_lines}: "
     check_bad(path, damaged, sentences, [message], [None])
-    with pytest.raises(ValueError, match=f"{path}: broken gzip file after line \\d+: "):
+    with pytest.raises(ValueError, match=f"{path}: broken .gz file after line \\d+: "):
         load_text(path)
 
 
