@@ -1,12 +1,23 @@
 """What is made of a language model's text, beside a language model."""
 
+import lzma
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 
+from spacy_elmo.frozen.softmax import FrozenSoftmax
+from spacy_elmo.frozen.vocabulary import Vocabulary
+from spacy_elmo.text.prepare import prepare
+from spacy_elmo.weights.bundle import ModelBundle
+from spacy_elmo.weights.formats import read_bundle
+from spacy_elmo.weights.safetensors_file import SafetensorsFile
+
 from helpers.gzipped import gzipped
+from helpers.models import tiny_bilm
 from helpers.project_scripts import call, docs, run
+from helpers.rounding import check_close
 
 TEXT = "".join(f"sentence {number} .\n" for number in range(10))
 
@@ -85,3 +96,83 @@ def test_demo_data_is_the_same_every_time(tmp_path):
         assert one.read_bytes() == two.read_bytes()
     train = {doc.text for doc in docs(tmp_path / "a" / "ner-train.spacy")}
     assert not train & {doc.text for doc in docs(tmp_path / "a" / "ner-test.spacy")}
+
+
+# Widening of a model
+
+LINES = ["the cat sat on the mat .", "the dog saw the cat .", "a dog sat ."] * 40
+
+
+def word_vectors(path, words, width=3):
+    rng = np.random.default_rng(1)
+    vectors = rng.standard_normal((len(words), width)).astype("float16")
+    np.savez(path, words=np.array(words), vectors=vectors)
+
+
+@pytest.fixture
+def widened(tmp_path):
+    """A model with its softmax, and the same model with wider layers and more words."""
+    bilm = tiny_bilm()
+    words = Vocabulary(["<S>", "</S>", "<UNK>", "the", "cat", "dog", "."])
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((len(words), bilm.config.projection_dim)).astype("float32")
+    softmax = FrozenSoftmax({"weight": weight, "bias": weight[:, 0].copy()})
+    files = [tmp_path / name for name in ("model.safetensors", "corpus", "words.npz")]
+    SafetensorsFile.write(ModelBundle(bilm, (softmax, words), lang="en"), files[0])
+    (tmp_path / "text.txt").write_text("\n".join(LINES))
+    prepare([str(tmp_path / "text.txt")], files[1])
+    word_vectors(files[2], ["the", "<oov>", "cat", "dog", ".", "sat", "on", "a", "mat"])
+    output = tmp_path / "wide.safetensors"
+    options = ("--lstm-dim", 14, "--n-words", 5, "--min-count", 1)
+    call("data.widen_model", *files, output, *options)
+    return read_bundle(str(files[0])), read_bundle(str(output))
+
+
+def test_a_widened_model_computes_the_same(widened):
+    narrow, wide = (bundle.bilm for bundle in widened)
+    sentences = [line.split() for line in LINES[:3]] + [["An", "e-mail", "to", "U.S."]]
+    assert wide.config.lstm_dim == 14 and wide.config.n_words == 3 + 5
+    assert wide.config.projection_dim == narrow.config.projection_dim + 3
+    for before, after in zip(narrow.embed(sentences)[0], wide.embed(sentences)[0]):
+        width = narrow.config.projection_dim
+        new = after.reshape(*after.shape[:2], 2, width + 3)
+        check_close(new[..., :width].reshape(before.shape), before)
+        assert (np.abs(new[1:, ..., width:]).max(axis=(1, 2, 3)) > 0).all()
+
+
+def test_a_widened_softmax_knows_more_words(widened):
+    (narrow, old), (wide, new) = (bundle.prediction for bundle in widened)
+    assert len(old) == 7 and {"sat", "on", "mat", "saw", "a"} < set(new.words)
+    contexts = np.random.default_rng(2).standard_normal((4, narrow.sizes[1])).astype("float32")
+    before = narrow.log_probabilities(contexts)[:, old.ids_of(["the", "cat", "."])]
+    after = wide.log_probabilities(np.pad(contexts, [(0, 0), (0, 3)]))
+    after = after[:, new.ids_of(["the", "cat", "."])]
+    # The same scores, among more words.
+    check_close(before - before[:, :1], after - after[:, :1])
+    assert wide.arrays()["weight"][new.ids_of(["sat"])].any()
+
+
+def test_word_vectors(tmp_path):
+    pytest.importorskip("floret")
+    (tmp_path / "text.txt").write_text("\n".join(LINES) + "\nParis\n" * 30)
+    call("data.train_word_vectors", tmp_path / "a.npz", tmp_path / "text.txt", "--dim", 4)
+    with np.load(tmp_path / "a.npz") as found:
+        words = found["words"].tolist()
+        assert found["vectors"].shape == (len(words), 4)
+    assert words[0] == "the" and {"cat", "Paris", "paris"} < set(words)
+
+
+def test_weigh_several_texts(tmp_path):
+    """A further text with its index, one without an index, and a source that is left out."""
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    (tmp_path / "a.tsv").write_text("wiki\ta\t0\t1\nlaw\tb\t1\t1\n")
+    (tmp_path / "b.txt.xz").write_bytes(lzma.compress(b"three\nfour\n"))
+    (tmp_path / "b.tsv").write_text("talk\tc\t0\t1\nlaw\td\t1\t1\n")
+    (tmp_path / "posts.txt").write_text("five\n\nsix\n")
+    files = [tmp_path / name for name in ("a.txt", "a.tsv", "out.txt")]
+    more = ("b.txt.xz", "posts.txt")
+    also = [word for name in more for word in ("--also-text", tmp_path / name)]
+    also += ["--also-index", tmp_path / "b.tsv", "--without", "law"]
+    call("data.weigh_sources", *files, "--source", "wiki", "--share", 0.25, *also)
+    documents = sorted(files[2].read_text().split("\n\n"))
+    assert documents == ["", "five\nsix", "one", "three"]

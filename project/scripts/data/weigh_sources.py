@@ -1,16 +1,20 @@
 """Change of the share of the tokens that come from one source, in a text for pretraining."""
 
 import gzip
+import lzma
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import typer
 from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.files import atomic_stream
+
+UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
+LINES_OF_DOCUMENT = 200
 
 
 class Document(NamedTuple):
@@ -42,9 +46,16 @@ def main(
         ..., min=0.0, max=0.99, help="New share of the source, of all tokens"
     ),
     rounds: int = typer.Option(1, min=1, help="Number of times to write the other sources"),
+    also_text: list[Path] = typer.Option(
+        [], help="Further text; its index is the next --also-index"
+    ),
+    also_index: list[Path] = typer.Option(
+        [], help="Index of a further text. Texts after the last index are one source each"
+    ),
+    without: list[str] = typer.Option([], help="Source to leave out"),
     seed: int = typer.Option(0, help="Random seed of the order of documents"),
 ) -> None:
-    """Write a text in which a source has another share of the tokens.
+    """Write a text, or several texts, so that a source has another share of the tokens.
 
     Each round contains all documents of the other sources, and as many documents of SOURCE as its
     share requires. The next round continues with the next documents of SOURCE, so that all of them
@@ -52,6 +63,9 @@ def main(
     """
     with no_traceback():
         documents = read_documents(text, index)
+        for i, other in enumerate(also_text):
+            documents += read_documents(other, also_index[i] if i < len(also_index) else None)
+        documents = [document for document in documents if document.source not in without]
         known = sorted({document.source for document in documents})
         if source not in known:
             raise ValueError(f"{index} has no source '{source}'. It has {', '.join(known)}.")
@@ -64,14 +78,20 @@ def main(
     msg.good(f"{output}: {total:,} tokens, {sizes[True] / total:.1%} of them from {source}")
 
 
-def read_documents(text: Path, index: Path) -> list[Document]:
+def read_documents(text: Path, index: Optional[Path]) -> list[Document]:
     """Return the documents of a text.
 
     text (Path): One sentence per line.
-    index (Path): One document per line: source, name, first line (from 0), number of lines.
+    index (Optional[Path]): One document per line: source, name, first line (from 0), number of
+        lines. Without an index, the source has the name of the file, and its documents have
+        `LINES_OF_DOCUMENT` lines.
     RAISES (ValueError): The text has fewer lines than the index requires.
     """
     lines = _read(text).split("\n")
+    if index is None:
+        lines, source = list(filter(None, lines)), text.name.partition(".")[0]
+        starts = range(0, len(lines), LINES_OF_DOCUMENT)
+        return [Document(source, lines[start : start + LINES_OF_DOCUMENT]) for start in starts]
     documents = []
     for row in _read(index).splitlines():
         source, name, *place = row.split("\t")
@@ -106,7 +126,9 @@ def weigh(
 
 def _read(path: Path) -> str:
     content = path.read_bytes()
-    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf8")
+    if path.suffix in UNPACK:
+        content = UNPACK[path.suffix](content)
+    return content.decode("utf8")
 
 
 if __name__ == "__main__":

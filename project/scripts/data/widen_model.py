@@ -6,13 +6,13 @@ from the smaller one, as Net2Net does (Chen et al. 2016): every new unit compute
 other unit reads it yet, because the weights that read it are zero. The larger model computes the
 same as the smaller one, and training finds out what the new units are good for.
 
-What words are comes from static vectors of the same text, which are learned much faster than a
-language model:
+What words are comes from vectors of words, which `train_word_vectors` learns from the same text in
+much less time:
 
-* Each token vector gets the static vector of its word as new values. The token encoder then reads
-  words and code points, as in ELMoForManyLangs.
-* The softmax gets more words. The row of a new word is predicted from its static vector and its
-  count, by a ridge regression over the words that the softmax has already.
+* Each token vector gets the vector of its word as new values. The token encoder then reads words
+  and code points, as in ELMoForManyLangs.
+* The softmax gets more words. The row of a new word is predicted from its vector and its count, by
+  a ridge regression over the words that the softmax has already.
 """
 
 from pathlib import Path
@@ -44,20 +44,22 @@ ROWS_OF_MARKS = {
     "<bos>": SENTENCE_START_ID,
     "<eos>": SENTENCE_END_ID,
 }
+SPECIAL_WORDS = ("<oov>", "<bos>", "<eos>")
 MIN_CODE_POINTS = 100  # Code points that occur less often are `<oov>`.
 RIDGE = 10.0
 
 
-class StaticVectors:
-    """Static vectors of words.
+class WordVectors:
+    """Vectors of words, without their context.
 
-    path (Path): Numpy archive with `words` and `vectors`.
+    path (Path): Numpy archive with `words`, the most frequent first, and `vectors`.
     """
 
     def __init__(self, path: Path):
         with np.load(path) as found:
-            self.rows = {word: i for i, word in enumerate(found["words"].tolist())}
+            self.words: list[str] = found["words"].tolist()
             vectors = found["vectors"].astype("float32")
+        self.rows = {word: i for i, word in enumerate(self.words)}
         self.vectors = (vectors - vectors.mean(axis=0)) / vectors.std()
         self.width = vectors.shape[1]
 
@@ -73,7 +75,7 @@ class StaticVectors:
 def main(
     model: str = typer.Argument(..., help="Language model of UTF-8 bytes, with its softmax"),
     corpus: Path = typer.Argument(..., help="Corpus of `spacy elmo corpus`, for the words"),
-    vectors: Path = typer.Argument(..., help="Numpy archive with the arrays words and vectors"),
+    vectors: Path = typer.Argument(..., help="Output of train_word_vectors"),
     output: Path = typer.Argument(..., help="Weights to write, .safetensors"),
     lstm_dim: int = typer.Option(768, help="Cell size of the new LSTMs"),
     n_words: int = typer.Option(50_000, help="Number of words with a vector; 0: no word vectors"),
@@ -87,13 +89,13 @@ def main(
         if bundle.prediction is None:
             raise ValueError(f"{model} has no softmax, which is needed for its words.")
         types, counts = list(text.types), text.counts()
-        static = StaticVectors(vectors)
+        static = WordVectors(vectors)
         targets = Vocabulary.from_counts(types, counts, min_count=min_count, max_size=n_targets)
         points = code_points(types, counts)
         widened = widen(
             bundle.bilm,
             static,
-            targets.words[3 : 3 + n_words],
+            [word for word in static.words if word not in SPECIAL_WORDS][:n_words],
             points,
             lstm_dim,
             np.random.default_rng(seed),
@@ -118,7 +120,7 @@ def code_points(types: list[str], counts: np.ndarray) -> list[str]:
 
 def widen(
     bilm: FrozenBiLM,
-    static: StaticVectors,
+    static: WordVectors,
     words: list[str],
     points: list[str],
     lstm_dim: int,
@@ -129,7 +131,7 @@ def widen(
     For words of ASCII, the first values of all layers stay the same.
 
     bilm (FrozenBiLM): A model that reads UTF-8 bytes.
-    static (StaticVectors): The vectors of words.
+    static (WordVectors): The vectors.
     words (List[str]): The words that get an embedding.
     points (List[str]): The code points that get an embedding.
     lstm_dim (int): Cell size of the new LSTMs, at least as many as in the model.
@@ -140,7 +142,7 @@ def widen(
     if old.token_encoder != "bilm-tf" or old.n_words or not old.projected_width:
         raise ValueError("the model must read UTF-8 bytes only, and project the convolutions")
     characters = InputVocabulary([*CODE_POINT_SPECIAL, *points])
-    embedded = InputVocabulary(["<oov>", "<bos>", "<eos>", *words]) if words else None
+    embedded = InputVocabulary([*SPECIAL_WORDS, *words]) if words else None
     width = old.projection_dim + static.width
     sizes = {
         **old.all_sizes(),
@@ -165,7 +167,7 @@ def widen(
     new["encoder.projection.bias"][: old.projection_dim] = arrays["encoder.projection.bias"]
     if embedded:
         scale = _typical_size(bilm, words)
-        new["encoder.words.weight"][3:] = scale * static.of(words)
+        new["encoder.words.weight"][len(SPECIAL_WORDS) :] = scale * static.of(words)
         new["encoder.projection.weight"][old.projection_dim :, : static.width] = np.eye(
             static.width
         )
@@ -222,7 +224,7 @@ def _widen_lstm(
 def extend_softmax(
     known: tuple[FrozenSoftmax, Vocabulary],
     targets: Vocabulary,
-    static: StaticVectors,
+    static: WordVectors,
     counts: dict[str, int],
     width: int,
 ) -> FrozenSoftmax:
@@ -230,7 +232,7 @@ def extend_softmax(
 
     known (Tuple[FrozenSoftmax, Vocabulary]): The full softmax of the narrow model.
     targets (Vocabulary): The words of the new softmax.
-    static (StaticVectors): The vectors of words.
+    static (WordVectors): The vectors.
     counts (Dict[str, int]): Count of each word in the text.
     width (int): Width of the new contexts.
     RETURNS (FrozenSoftmax): The softmax.
