@@ -5,8 +5,8 @@ needs only NumPy and a kernel. So PyTorch is imported only for training or a GPU
 changes of the weights: layers that a Doc stores are valid only for the weights that computed them.
 
 An update can be pending: the pipe waits for the gradients of further listeners before it changes
-the weights (`pipeline/training.py`). Invariant: whoever saves, copies, swaps, moves or replaces the
-weights, or reads them through `bilm`, first finishes the pending update.
+the weights (`pipeline/training.py`). Invariant: code that saves, copies, swaps, moves or replaces
+the weights, or reads them through `bilm`, first finishes the pending update.
 """
 
 import contextlib
