@@ -11,7 +11,7 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test kernels check slow browser docs fuzz sanitize soak model historical wheels bare lint clean
+.PHONY: demo test kernels check slow browser docs fuzz sanitize soak model model-medium historical wheels bare lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -82,6 +82,24 @@ model: $(STAMP)
 		"$$(git rev-parse HEAD)" "see en_small-ATTRIBUTION.md" > $(MODEL)/provenance.json
 	$(BIN)/python -m spacy elmo convert $(MODEL)/continued/model-best spacy_elmo/weights/en_small.safetensors \
 		--dtype float16 --allow-loss --force --provenance $(MODEL)/provenance.json
+
+# Train en_medium on english-open-train.txt.gz and english-web-train.txt.xz with their indexes
+# (CORPUS, INDEX, WEB, WEB_INDEX) and on wnut17-raw.txt.gz (POSTS). HELD_OUT is a text of the same
+# sources. Run it again to resume an interrupted run.
+MEDIUM := project/pretraining/en_medium
+model-medium: $(STAMP)
+	$(BIN)/python -m pip install --constraint constraints.txt floret
+	mkdir -p $(MEDIUM)
+	test -f $(MEDIUM)/text.txt || PYTHONPATH=project $(BIN)/python -m scripts.data.weigh_sources \
+		"$(CORPUS)" "$(INDEX)" $(MEDIUM)/text.txt --source wikipedia_en --share 0.3333 --rounds 2 \
+		--also-text "$(WEB)" --also-index "$(WEB_INDEX)" --also-text "$(POSTS)" --without qmsum
+	test -d $(MEDIUM)/text || $(BIN)/python -m spacy elmo corpus $(MEDIUM)/text.txt $(MEDIUM)/text
+	test -f $(MEDIUM)/words.npz || PYTHONPATH=project $(BIN)/python -m scripts.data.train_word_vectors \
+		$(MEDIUM)/words.npz $(MEDIUM)/text.txt --max-sentences 3400000
+	test -f $(MEDIUM)/start.safetensors || PYTHONPATH=project $(BIN)/python -m scripts.data.widen_model \
+		en_small $(MEDIUM)/text $(MEDIUM)/words.npz $(MEDIUM)/start.safetensors
+	$(BIN)/python -m spacy elmo pretrain configs/pretraining/en_medium.cfg --resume --output $(MEDIUM)/run \
+		--pretraining.init $(MEDIUM)/start.safetensors --paths.train $(MEDIUM)/text --paths.dev "$(HELD_OUT)"
 
 # NER on OCR'd newspapers, with pretraining: docs/historical.md says which files to copy first.
 historical: $(STAMP)
