@@ -12,6 +12,8 @@ LARGEST_CONFIG = 1 << 18
 MAX_SECTIONS = 1000
 # Bytes of the pickles in a state dict. They have about 300 per tensor.
 LARGEST_PICKLE = 1 << 18
+# Dimensions of a tensor in a state dict, as in NumPy 2. Products of more numbers take too long.
+MAX_DIMENSIONS = 64
 # Average number of bytes of the lines in a vocabulary.
 LARGEST_LINE = 256
 # Levels and entries of an archive or an HDF5 file.

@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from ..frozen.config import shortened
-from .limits import LARGEST_PICKLE
+from .limits import LARGEST_PICKLE, MAX_DIMENSIONS
 
 # NumPy types of the storages. NumPy has no bfloat16, so these are the bits.
 BFLOAT16 = "u2"
@@ -149,10 +149,15 @@ def _call(name: str, arguments: tuple[Any, ...]) -> Any:
         if arguments:  # Python 2 wrote the items as the only argument.
             (items,) = arguments
             _put(content, _of_type(list, items))
+            # A few bytes can pass the same list again. Then its items would be copied each time.
+            items.clear()
         return content
     if name in _TENSORS:
         storage, offset, shape, strides = arguments[:4]
-        _of_type(int, offset, *_of_type(tuple, shape), *_of_type(tuple, strides))
+        n_numbers = max(map(len, (_of_type(tuple, shape), _of_type(tuple, strides))))
+        if n_numbers > MAX_DIMENSIONS:
+            raise Refused(f"its pickle has a tensor of {n_numbers:,} dimensions")
+        _of_type(int, offset, *shape, *strides)
         return Tensor(_of_type(Storage, storage), offset, shape, strides)
     if name == _PARAMETER:
         return _of_type(Tensor, arguments[0])

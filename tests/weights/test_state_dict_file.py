@@ -242,3 +242,21 @@ def test_needs_no_pytorch(path, monkeypatch):
     torch.save({"a": torch.ones(2)}, path)
     monkeypatch.setitem(sys.modules, "torch", None)
     assert read_state_dict(path).read("a").tolist() == [1, 1]
+
+
+def test_a_tensor_of_many_dimensions_is_refused(path):
+    """The product of so many numbers may need hours, and few bytes can repeat the check of them."""
+    many = (1,) * 65
+    for shape, strides in ((many, many), ((6,), many), (many, (1,))):
+        archive(path, pickled(tensor(shape=shape, strides=strides)))
+        check_refused(lambda: read_state_dict(path), path, "a tensor of 65 dimensions")
+
+
+def test_the_items_of_a_dict_are_copied_once(path):
+    """A few bytes can call `OrderedDict` with the same list again."""
+    items = b"](" + text("a") + tensor() + b"\x86e\x85q\x01"
+    first = b"\x80\x02ccollections\nOrderedDict\nq\x00" + items + b"R"
+    archive(path, first + b".")
+    assert list(read_state_dict(path)) == ["a"]
+    archive(path, first + b"h\x00h\x01R.")
+    assert list(read_state_dict(path)) == []
