@@ -176,8 +176,8 @@ class TrainingBatch:
     """Layers of a batch of Docs, and the sum of the gradients that listeners have reported.
 
     A listener can read a batch several times, and can read only a part of its Docs. So the batch
-    counts reads and reports: it is complete when every listener has read it and each read has a
-    report. A Doc belongs to the batch only if it is the same object, not a copy.
+    counts reads and reports: it is complete when every listener has read all Docs and each read has
+    a report. A Doc belongs to the batch only if it is the same object, not a copy.
 
     docs (Sequence[Doc]): The Docs.
     layers (List[Floats3d]): The layers of each Doc.
@@ -192,7 +192,8 @@ class TrainingBatch:
         self.optimizer: Optional[Optimizer] = None
         self._index = {id(doc): i for i, doc in enumerate(self.docs)}
         self._gradients: Optional[Layers] = None
-        self._listeners: set[int] = set()
+        # Ids of the Docs that each listener has read, by the id of the listener.
+        self._read: dict[int, set[int]] = {}
         self._n_open = 0
         self._is_done = False
 
@@ -206,13 +207,13 @@ class TrainingBatch:
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """Check whether all listeners have read the batch, with a gradient for each read."""
-        heard = {id(listener) for listener in listeners}
-        return self.has_gradient and self._n_open == 0 and heard <= self._listeners
+        """Check whether all listeners have read all Docs, with a gradient for each read."""
+        n_read = [len(self._read.get(id(listener), ())) for listener in listeners]
+        return self.has_gradient and self._n_open == 0 and set(n_read) <= {len(self._index)}
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
         """Return the layers of some Docs of the batch, and count one more read by the listener."""
-        self._listeners.add(id(listener))
+        self._read.setdefault(id(listener), set()).update(map(id, docs))
         self._n_open += 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
 

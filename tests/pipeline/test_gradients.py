@@ -332,6 +332,25 @@ def test_gradient_of_an_earlier_part_is_applied(make_nlp):
     assert not torch.equal(bias_of(nlp), before)
 
 
+def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
+    """The backward pass waits for the last part, so no gradient is lost."""
+    biases = []
+    for in_parts in (False, True):
+        nlp, batch = build(make_nlp, SETUPS["one listener"])
+        component = nlp.get_pipe("tagger")
+        if in_parts:
+            whole = component.update
+
+            def update(examples, *, whole=whole, **settings):
+                for example in examples:
+                    whole([example], **settings)
+
+            monkeypatch.setattr(component, "update", update)
+        nlp.update(batch, sgd=SGD(0.1), drop=0.0)
+        biases.append(bias_of(nlp))
+    torch.testing.assert_close(*biases, rtol=1e-4, atol=1e-6)
+
+
 def test_learn_rate_factor(make_nlp):
     """A factor of a tenth is a tenth of the rate, for the language model alone. `Language.update`
     calls finish_update before the listeners run: the step is taken when they have."""
