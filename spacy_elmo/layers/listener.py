@@ -163,6 +163,7 @@ def init(model: ElmoListener, X: Optional[list[Doc]] = None, Y: object = None) -
     if model.upstream is None:
         raise no_upstream(model)
     model.attrs[TRAINED_ON] = model.upstream.name
+    model.attrs.pop(WEIGHTS, None)  # The mix forgets what it has learned.
     config = model.upstream.bilm.config
     if model.has_dim("nO") is None:
         model.set_dim("nO", config.width)

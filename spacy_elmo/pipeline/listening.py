@@ -58,12 +58,21 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
     return frame.f_locals
 
 
-def updated_pipeline() -> Optional[Language]:
-    """Return the pipeline whose `update` is running; None if no pipeline is updated."""
+def running_update() -> Optional[tuple[Language, list[str]]]:
+    """Return the pipeline whose `update` or `rehearse` is running; None if there is none.
+
+    RETURNS (Optional[Tuple[Language, List[str]]]): The pipeline, and the names of the pipes that
+        `update` updates. For `rehearse`, which gives no gradient to an `elmo` pipe, no names.
+    """
+    update, rehearse = Language.update.__code__, Language.rehearse.__code__
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code is not Language.update.__code__:
+    while frame is not None and frame.f_code is not update and frame.f_code is not rehearse:
         frame = frame.f_back
-    return None if frame is None else frame.f_locals["self"]
+    if frame is None:
+        return None
+    nlp, exclude = frame.f_locals["self"], frame.f_locals["exclude"]
+    names = nlp.pipe_names if frame.f_code is update else []
+    return nlp, [name for name in names if name not in exclude]
 
 
 class Listening:

@@ -27,7 +27,7 @@ from thinc.types import Floats3d
 
 from ..embedding.vectors import get_layers, store_layers
 from ..layers.listener import ElmoListener, Layers, Report, no_upstream
-from .listening import Listening, updated_pipeline
+from .listening import Listening, running_update
 
 
 class Training(Listening):
@@ -86,8 +86,13 @@ class Training(Listening):
         """
         if self.settings.frozen:
             return
-        if self._batch is not None:
-            self._batch.optimizer = sgd
+        batch = self._batch
+        if batch is not None:
+            batch.optimizer = sgd
+            # The listeners of this update follow. Their gradients are added to those of earlier
+            # batches, and their backward pass needs the weights that computed the layers.
+            if not batch.has_gradient and running_update() is not None:
+                return
         self._finish_reported()
         self.model.finish_update(sgd)  # Earlier batches may have left gradients.
 
@@ -131,9 +136,14 @@ class Training(Listening):
             listener must call with their gradient (None if there is no gradient).
         RAISES (ValueError): The listener is trained in a pipeline without this pipe.
         """
-        nlp = updated_pipeline()  # A component from another pipeline refers to the pipe there.
-        if nlp is not None and all(pipe is not self for _, pipe in nlp._components):
-            raise no_upstream(listener)
+        running = running_update()
+        if running is not None:
+            nlp, names = running
+            # A component from another pipeline refers to the pipe there.
+            if all(pipe is not self for _, pipe in nlp._components):
+                raise no_upstream(listener)
+            if self.name not in names:
+                self._shim.finish_pending()  # It belongs to an earlier update.
         batch = self._batch
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True
@@ -149,17 +159,27 @@ class Training(Listening):
         return batch.layers_of(docs, listener), report
 
     def _finish_batch(self) -> None:
-        """Run the backward pass and the optimizer if the batch has gradients. Forget the batch."""
+        """Run the backward pass of the batch if it has gradients, and its optimizer. Forget it."""
         batch, self._batch, self._shim.pending = self._batch, None, None
-        if batch is not None and batch.has_gradient:
+        if batch is None:
+            return
+        if batch.has_gradient:
             batch.run_backward()
-            if batch.optimizer is not None:
-                self.model.finish_update(batch.optimizer)
+        if batch.optimizer is not None:
+            self.model.finish_update(batch.optimizer)
 
     def _finish_reported(self) -> None:
-        """Finish the batch if a listener has reported a gradient. Otherwise keep it."""
-        if self._batch is not None and self._batch.has_gradient:
+        """Finish the batch if a listener has reported a gradient. Otherwise keep it.
+
+        If no update is running, gradients of earlier batches do not wait any longer.
+        """
+        batch = self._batch
+        if batch is None:
+            return
+        if batch.has_gradient:
             self._finish_batch()
+        elif batch.optimizer is not None and running_update() is None:
+            self.model.finish_update(batch.optimizer)
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
         """Return the layers stored on each Doc; None for a Doc without layers of these weights."""
@@ -176,8 +196,8 @@ class TrainingBatch:
     """Layers of a batch of Docs, and the sum of the gradients that listeners have reported.
 
     A listener can read a batch several times, and can read only a part of its Docs. So the batch
-    counts reads and reports: it is complete when every listener has read it and each read has a
-    report. A Doc belongs to the batch only if it is the same object, not a copy.
+    counts reads and reports: it is complete when every listener has read all Docs and each read has
+    a report. A Doc belongs to the batch only if it is the same object, not a copy.
 
     docs (Sequence[Doc]): The Docs.
     layers (List[Floats3d]): The layers of each Doc.
@@ -192,7 +212,8 @@ class TrainingBatch:
         self.optimizer: Optional[Optimizer] = None
         self._index = {id(doc): i for i, doc in enumerate(self.docs)}
         self._gradients: Optional[Layers] = None
-        self._listeners: set[int] = set()
+        # Ids of the Docs that each listener has read, by the id of the listener.
+        self._read: dict[int, set[int]] = {}
         self._n_open = 0
         self._is_done = False
 
@@ -206,13 +227,13 @@ class TrainingBatch:
         return self._gradients is not None
 
     def is_complete(self, listeners: Sequence[object]) -> bool:
-        """Check whether all listeners have read the batch, with a gradient for each read."""
-        heard = {id(listener) for listener in listeners}
-        return self.has_gradient and self._n_open == 0 and heard <= self._listeners
+        """Check whether all listeners have read all Docs, with a gradient for each read."""
+        n_read = [len(self._read.get(id(listener), ())) for listener in listeners]
+        return self.has_gradient and self._n_open == 0 and set(n_read) <= {len(self._index)}
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
         """Return the layers of some Docs of the batch, and count one more read by the listener."""
-        self._listeners.add(id(listener))
+        self._read.setdefault(id(listener), set()).update(map(id, docs))
         self._n_open += 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
 

@@ -288,6 +288,27 @@ def test_a_pending_step_does_not_change_weights_that_replace_its_own(waiting):
     np.testing.assert_array_equal(waiting.bias(), other.arrays()[BIAS])
 
 
+def train_others(one):
+    one.nlp.update(one.batch, sgd=one.step, drop=0.0, exclude=["elmo"])
+
+
+def train_others_without_elmo(one):
+    with one.nlp.select_pipes(disable=["elmo"]):
+        one.nlp.update(one.batch, sgd=one.step, drop=0.0)
+
+
+def rehearse_others(one):
+    one.nlp.rehearse(one.batch, sgd=SGD(0.0))
+
+
+@pytest.mark.parametrize("train", [train_others, train_others_without_elmo, rehearse_others])
+def test_an_update_without_the_pipe_reads_layers_of_the_pending_step(waiting, taken, train):
+    waiting.nlp.resume_training()  # Rehearsal needs it.
+    waiting.update()
+    train(waiting)
+    np.testing.assert_array_equal(waiting.bias(), taken)
+
+
 def test_a_look_at_the_pipe_finishes_nothing(waiting):
     """A debugger may show it while the other listener still has to report."""
     waiting.update()
@@ -330,6 +351,52 @@ def test_gradient_of_an_earlier_part_is_applied(make_nlp):
     nlp.update(batch, sgd=False, exclude=["tagger"])
     nlp.get_pipe("elmo").finish_update(SGD(0.1))
     assert not torch.equal(bias_of(nlp), before)
+
+
+def test_accumulated_by_hand(make_nlp):
+    """The parts without an optimizer wait for the listeners of the last part."""
+    biases = []
+    for last in (False, SGD(0.1)):
+        nlp, batch = build(make_nlp, SETUPS["one listener"])
+        nlp.update(batch[:2], sgd=False, drop=0.0)
+        nlp.update(batch[2:], sgd=last, drop=0.0)
+        if not last:
+            nlp.get_pipe("elmo").finish_update(SGD(0.1))
+        biases.append(bias_of(nlp))
+    torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("need", ["bilm", "next update"])
+def test_accumulated_and_then_no_listener(make_nlp, need):
+    """The optimizer of the last part applies the gradients of the first one."""
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    before = bias_of(nlp)
+    nlp.update(batch, sgd=False)
+    nlp.update(batch, sgd=SGD(0.1), exclude=["tagger"])
+    if need == "next update":
+        nlp.update(batch, sgd=False, exclude=["tagger"])
+    elmo = nlp.get_pipe("elmo")
+    elmo.predict([nlp.make_doc("They sat")])
+    assert not torch.equal(bias_of(nlp), before)
+
+
+def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
+    """The backward pass waits for the last part, so no gradient is lost."""
+    biases = []
+    for in_parts in (False, True):
+        nlp, batch = build(make_nlp, SETUPS["one listener"])
+        component = nlp.get_pipe("tagger")
+        if in_parts:
+            whole = component.update
+
+            def update(examples, *, whole=whole, **settings):
+                for example in examples:
+                    whole([example], **settings)
+
+            monkeypatch.setattr(component, "update", update)
+        nlp.update(batch, sgd=SGD(0.1), drop=0.0)
+        biases.append(bias_of(nlp))
+    torch.testing.assert_close(*biases, rtol=1e-4, atol=1e-6)
 
 
 def test_learn_rate_factor(make_nlp):

@@ -118,6 +118,15 @@ def test_other_weights_of_equal_sizes(trained_tagger, change, tmp_path):
         nlp(text)
 
 
+def test_a_component_that_was_initialized_again_was_trained_with_no_weights(
+    trained_tagger, tmp_path
+):
+    replaced_weights(trained_tagger, tmp_path)
+    with check_warned(0):
+        trained_tagger.initialize(lambda: examples(trained_tagger))
+        trained_tagger("Maria swims")
+
+
 def test_the_same_weights_again(trained_tagger, tmp_path):
     """In another file and precision, and weights that were fine-tuned together."""
     nlp, text = trained_tagger, "Maria swims"
