@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..files import is_stream, user_path
+from ..files import followed, is_stream, user_path
 from .attribution import beside, write_attribution
 from .bundle import Format, ModelBundle, checked_provenance
 from .cove import WordVectors, read_cove
@@ -49,7 +49,10 @@ def convert(
     RAISES (LossError): The format cannot store a part of the model, and `allow_loss` is False.
     RAISES (ValueError): The source cannot be read, or the format cannot store the model.
     """
+    # Follow a link first, so that softmax, options and attribution are beside the real file.
+    # A device has no other files beside it.
     target = user_path(target)
+    target = target if is_stream(target) else followed(target)
     chosen = _chosen_format(target, format)
     if dtype not in DTYPES:
         raise ValueError(f"the dtype must be one of {', '.join(DTYPES)}, got '{dtype}'")
@@ -131,7 +134,7 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
         if not writes_folder and path.is_symlink() and not is_stream(path):
             raise ValueError(
                 f"{path} is a symbolic link, and would not be beside the other files of the model. "
-                f"Give the path of a file, or delete the link"
+                f"Delete the link"
             )
     for path in paths:
         is_folder = path.is_dir()

@@ -57,7 +57,9 @@ class HDF5Arrays(StoredArrays):
         if _is_elsewhere(dataset) or not _FILTERS.issuperset(filters) or filters.count(_GZIP) > 1:
             raise ValueError(f"{what} is in another file, or its compression is not gzip")
         if not _has_floats(dataset):
-            raise ValueError(f"{what} contains {shortened(str(dataset.dtype))}, not floats")
+            with _readable(what):  # Some types have no NumPy type.
+                found = shortened(str(dataset.dtype))
+            raise ValueError(f"{what} contains {found}, not floats")
         if dataset.shape is None:
             raise ValueError(f"{what} is empty")
         return tuple(dataset.shape)
@@ -71,7 +73,8 @@ class HDF5Arrays(StoredArrays):
 
     def dtypes(self) -> set[str]:
         """Return the types of all datasets of floats, such as "float32"."""
-        return {str(dataset.dtype) for dataset in self.values() if _has_floats(dataset)}
+        with _readable(self.source):
+            return {str(dataset.dtype) for dataset in self.values() if _has_floats(dataset)}
 
     def attribute(self, name: str) -> Optional[str]:
         """Return an attribute of the file as text; None if it does not exist."""

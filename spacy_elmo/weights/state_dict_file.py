@@ -57,6 +57,8 @@ def read_state_dict(file: Readable) -> StateDict:
             tensors = {name: _array(name, tensor, parts) for name, tensor in content.items()}
         except Refused as error:
             raise ValueError(f"{file}: {error}. No code from this file was run.") from error
+        except MemoryError:  # A lack of memory is no error of the file.
+            raise
         except Exception as error:  # Broken files raise many types of errors.
             reason = bounded(error)
             raise ValueError(f"{file}: not a readable state dict of PyTorch: {reason}") from None

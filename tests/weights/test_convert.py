@@ -218,13 +218,13 @@ def test_the_source_is_not_replaced(tmp_path, source):
 
 
 SIDES = ["x.softmax.safetensors", "x-ATTRIBUTION.md"]
-LINKS = [*(("x.safetensors", name) for name in ("x.safetensors", *SIDES))]
-LINKS += [("x.hdf5", name) for name in ("x.hdf5", "x_options.json", "x_vocab.txt", SIDES[1])]
+LINKS = [("x.safetensors", name) for name in SIDES]
+LINKS += [("x.hdf5", name) for name in ("x_options.json", "x_vocab.txt", SIDES[1])]
 
 
 @pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.parametrize(("name", "link"), LINKS)
-def test_a_model_is_not_written_through_links(tmp_path, source, name, link, exists):
+def test_files_beside_are_not_written_through_links(tmp_path, source, name, link, exists):
     """The weights would be in one folder, and their softmax and attribution in another."""
     far = tmp_path / "far" / link
     far.parent.mkdir()
@@ -238,6 +238,24 @@ def test_a_model_is_not_written_through_links(tmp_path, source, name, link, exis
     (tmp_path / link).unlink()
     convert(source, tmp_path / name)
     conversions.assert_same_vectors(tmp_path / name, source)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("name", ["x.safetensors", "x.hdf5"])
+def test_a_link_to_the_weights_is_followed(tmp_path, source, name, exists):
+    """All files of the model are beside the real file, with its name."""
+    far = tmp_path / "far" / f"y{Path(name).suffix}"
+    far.parent.mkdir()
+    if exists:
+        far.write_bytes(b"mine")
+    (tmp_path / name).symlink_to(far)
+    if exists:
+        with pytest.raises(ValueError, match=f"{far} exists already"):
+            convert(source, tmp_path / name)
+    convert(source, tmp_path / name, force=True, provenance={"attribution": "by us"})
+    assert (tmp_path / name).is_symlink() and list(tmp_path.glob("x*")) == [tmp_path / name]
+    assert (far.parent / "y-ATTRIBUTION.md").is_file()
+    conversions.assert_same_vectors(far, source)
 
 
 def test_a_linked_folder_is_followed(tmp_path, source):

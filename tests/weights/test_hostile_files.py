@@ -278,6 +278,13 @@ def test_dataset_that_claims_what_is_not_there(tmp_path):
     fails(path, path, "claims to contain", "but the file has")
 
 
+def test_types_that_numpy_does_not_have(tmp_path):
+    path, space = write_tiny(tmp_path), h5py.h5s.create_simple((2,))
+    with h5py.File(path, "a") as file:
+        h5py.h5d.create(file.id, b"CNN/x", h5py.h5t.UNIX_D32LE, space)
+    fails(path, path, "CNN/x", "not a readable HDF5 file")
+
+
 def test_names_that_are_no_text(tmp_path):
     path = write_tiny(tmp_path)
     with h5py.File(path, "a") as file:

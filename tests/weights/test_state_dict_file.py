@@ -260,3 +260,13 @@ def test_the_items_of_a_dict_are_copied_once(path):
     assert list(read_state_dict(path)) == ["a"]
     archive(path, first + b"h\x00h\x01R.")
     assert list(read_state_dict(path)) == []
+
+
+def test_a_lack_of_memory_is_no_error_of_the_file(path, monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    archive(path, pickled(tensor()))
+    monkeypatch.setattr(np, "frombuffer", full)
+    with pytest.raises(MemoryError):
+        read_state_dict(path)
