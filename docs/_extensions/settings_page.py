@@ -9,7 +9,7 @@ import inspect
 import re
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -77,6 +77,10 @@ def _kind(annotation: Any) -> str:
         return " or ".join(map(repr, inner))
     if origin in (Union, UnionType):
         return " or ".join(map(_kind, inner))
+    if origin is Annotated:
+        return _kind(inner[0])
+    if origin is list:
+        return f"list[{_kind(inner[0])}]"
     plain = annotation.__name__ if isinstance(annotation, type) and not inner else str(annotation)
     return plain.replace("typing.", "").replace("NoneType", "None")
 

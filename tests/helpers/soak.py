@@ -84,6 +84,8 @@ def write_pipeline(nlp: spacy.Language, folder: Path, width: int) -> None:
 
 def serve(folder: Path) -> None:
     """Run the code of the page, with a free port, and two more addresses for the test."""
+    # The test's process may handle SIGTERM: Ray does, in the whole process.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     [code] = re.findall(r"```python\n(import json\n.*?)```", PAGE.read_text("utf8"), re.DOTALL)
     assert code.count(FOREVER) == 1
     os.chdir(folder)

@@ -129,8 +129,8 @@ WRONG = [("initial_state", "cold"), ("max_batch_tokens", 0), ("cache", -1)]
 WRONG += [("store_layers", "never"), ("precision", "float16"), ("learn_rate_factor", 0.0)]
 WRONG_TYPE = [("frozen", "no"), ("set_vectors", 1), ("store_layers", 0), ("max_batch_tokens", 1.5)]
 WRONG_TYPE += [("max_batch_tokens", True), ("cache", "many"), ("learn_rate_factor", float("nan"))]
-WRONG_TYPE += [("mix", {"top": 1}), ("mix", None), ("mix", [0.1, float("nan")]), ("align", 3)]
-WRONG_TYPE += [("segmenter", "spacy-elmo.doc.v1"), ("weights", 3)]
+WRONG_TYPE += [("mix", {"top": 1}), ("mix", None), ("mix", [0.1, float("nan")]), ("align", 1.5)]
+WRONG_TYPE += [("segmenter", "spacy-elmo.doc.v1"), ("weights", 1.5)]
 
 
 @pytest.mark.parametrize(("name", "value"), [*WRONG, *WRONG_TYPE])
