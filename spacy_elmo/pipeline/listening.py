@@ -7,9 +7,7 @@ seen, and connects the missing ones when it needs them (`has_listeners`).
 
 import copy
 import inspect
-import sys
 from collections.abc import Callable
-from threading import get_ident
 from typing import Any, Optional
 from weakref import WeakKeyDictionary
 
@@ -60,15 +58,14 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
     return frame.f_locals
 
 
-def running_update(thread: Optional[int] = None) -> Optional[tuple[Language, list[str]]]:
+def running_update() -> Optional[tuple[Language, list[str]]]:
     """Return the pipeline whose `update` or `rehearse` is running; None if there is none.
 
-    thread (Optional[int]): Identifier of the thread. Default: the current one.
     RETURNS (Optional[Tuple[Language, List[str]]]): The pipeline, and the names of the pipes that
         `update` updates. For `rehearse`, which gives no gradient to an `elmo` pipe, no names.
     """
     update, rehearse = Language.update.__code__, Language.rehearse.__code__
-    frame = sys._current_frames().get(get_ident() if thread is None else thread)
+    frame = inspect.currentframe()
     while frame is not None and frame.f_code is not update and frame.f_code is not rehearse:
         frame = frame.f_back
     if frame is None:

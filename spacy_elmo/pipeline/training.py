@@ -17,7 +17,6 @@ Invariant: a batch has at most one backward pass. A gradient that arrives later 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from threading import get_ident
 from typing import Any, Optional
 
 import numpy as np
@@ -177,12 +176,9 @@ class Training(Listening):
         batch = self._batch
         if batch is None:
             return
-        is_running = running_update(batch.thread) is not None
-        if is_running and batch.thread != get_ident():
-            return  # Listeners of the other thread's update may still report.
         if batch.has_gradient:
             self._finish_batch()
-        elif batch.optimizer is not None and not is_running:
+        elif batch.optimizer is not None and running_update() is None:
             self.model.finish_update(batch.optimizer)
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
@@ -220,7 +216,6 @@ class TrainingBatch:
         self._read: dict[int, set[int]] = {}
         self._n_open = 0
         self._is_done = False
-        self.thread = get_ident()  # The thread whose update this is.
 
     def holds(self, docs: Sequence[Doc]) -> bool:
         """Check whether all `docs` belong to this batch."""

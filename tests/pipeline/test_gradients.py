@@ -3,7 +3,6 @@ finite differences of each component's own loss."""
 
 import copy
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -398,26 +397,6 @@ def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
         nlp.update(batch, sgd=SGD(0.1), drop=0.0)
         biases.append(bias_of(nlp))
     torch.testing.assert_close(*biases, rtol=1e-4, atol=1e-6)
-
-
-def test_a_thread_that_predicts_in_the_middle_of_an_update(make_nlp, monkeypatch):
-    """It does not finish the update, to which the second component still has to report."""
-    biases = []
-    for is_disturbed in (False, True):
-        nlp, batch = build(make_nlp, SETUPS["two components"])
-        component = nlp.get_pipe("tagger2")
-        if is_disturbed:
-            alone = component.update
-
-            def update(*args, nlp=nlp, alone=alone, **settings):
-                with ThreadPoolExecutor(1) as other:
-                    other.submit(nlp, "They sat").result()
-                return alone(*args, **settings)
-
-            monkeypatch.setattr(component, "update", update)
-        nlp.update(batch, sgd=SGD(0.1), drop=0.0)
-        biases.append(bias_of(nlp))
-    torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
 
 
 def test_learn_rate_factor(make_nlp):
