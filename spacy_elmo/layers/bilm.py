@@ -278,7 +278,7 @@ class BiLMShim(Shim):
                 value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
-        self._n_changes += bool(trained)
+        self._n_changes += 1
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:

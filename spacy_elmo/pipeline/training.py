@@ -86,13 +86,8 @@ class Training(Listening):
         """
         if self.settings.frozen:
             return
-        batch = self._batch
-        if batch is not None:
-            batch.optimizer = sgd
-            # The listeners of this update follow. Their gradients are added to those of earlier
-            # batches, and their backward pass needs the weights that computed the layers.
-            if not batch.has_gradient and running_update() is not None:
-                return
+        if self._batch is not None:
+            self._batch.optimizer = sgd
         self._finish_reported()
         self.model.finish_update(sgd)  # Earlier batches may have left gradients.
 
@@ -159,27 +154,17 @@ class Training(Listening):
         return batch.layers_of(docs, listener), report
 
     def _finish_batch(self) -> None:
-        """Run the backward pass of the batch if it has gradients, and its optimizer. Forget it."""
+        """Run the backward pass and the optimizer if the batch has gradients. Forget the batch."""
         batch, self._batch, self._shim.pending = self._batch, None, None
-        if batch is None:
-            return
-        if batch.has_gradient:
+        if batch is not None and batch.has_gradient:
             batch.run_backward()
-        if batch.optimizer is not None:
-            self.model.finish_update(batch.optimizer)
+            if batch.optimizer is not None:
+                self.model.finish_update(batch.optimizer)
 
     def _finish_reported(self) -> None:
-        """Finish the batch if a listener has reported a gradient. Otherwise keep it.
-
-        If no update is running, gradients of earlier batches do not wait any longer.
-        """
-        batch = self._batch
-        if batch is None:
-            return
-        if batch.has_gradient:
+        """Finish the batch if a listener has reported a gradient. Otherwise keep it."""
+        if self._batch is not None and self._batch.has_gradient:
             self._finish_batch()
-        elif batch.optimizer is not None and running_update() is None:
-            self.model.finish_update(batch.optimizer)
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
         """Return the layers stored on each Doc; None for a Doc without layers of these weights."""

@@ -353,33 +353,6 @@ def test_gradient_of_an_earlier_part_is_applied(make_nlp):
     assert not torch.equal(bias_of(nlp), before)
 
 
-def test_accumulated_by_hand(make_nlp):
-    """The parts without an optimizer wait for the listeners of the last part."""
-    biases = []
-    for last in (False, SGD(0.1)):
-        nlp, batch = build(make_nlp, SETUPS["one listener"])
-        nlp.update(batch[:2], sgd=False, drop=0.0)
-        nlp.update(batch[2:], sgd=last, drop=0.0)
-        if not last:
-            nlp.get_pipe("elmo").finish_update(SGD(0.1))
-        biases.append(bias_of(nlp))
-    torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
-
-
-@pytest.mark.parametrize("need", ["bilm", "next update"])
-def test_accumulated_and_then_no_listener(make_nlp, need):
-    """The optimizer of the last part applies the gradients of the first one."""
-    nlp, batch = build(make_nlp, SETUPS["one listener"])
-    before = bias_of(nlp)
-    nlp.update(batch, sgd=False)
-    nlp.update(batch, sgd=SGD(0.1), exclude=["tagger"])
-    if need == "next update":
-        nlp.update(batch, sgd=False, exclude=["tagger"])
-    elmo = nlp.get_pipe("elmo")
-    elmo.predict([nlp.make_doc("They sat")])
-    assert not torch.equal(bias_of(nlp), before)
-
-
 def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
     """The backward pass waits for the last part, so no gradient is lost."""
     biases = []
