@@ -58,21 +58,12 @@ def variables_of(function: Callable) -> Optional[dict[str, Any]]:
     return frame.f_locals
 
 
-def running_update() -> Optional[tuple[Language, list[str]]]:
-    """Return the pipeline whose `update` or `rehearse` is running; None if there is none.
-
-    RETURNS (Optional[Tuple[Language, List[str]]]): The pipeline, and the names of the pipes that
-        `update` updates. For `rehearse`, which gives no gradient to an `elmo` pipe, no names.
-    """
-    update, rehearse = Language.update.__code__, Language.rehearse.__code__
+def updated_pipeline() -> Optional[Language]:
+    """Return the pipeline whose `update` is running; None if no pipeline is updated."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code is not update and frame.f_code is not rehearse:
+    while frame is not None and frame.f_code is not Language.update.__code__:
         frame = frame.f_back
-    if frame is None:
-        return None
-    nlp, exclude = frame.f_locals["self"], frame.f_locals["exclude"]
-    names = nlp.pipe_names if frame.f_code is update else []
-    return nlp, [name for name in names if name not in exclude]
+    return None if frame is None else frame.f_locals["self"]
 
 
 class Listening:

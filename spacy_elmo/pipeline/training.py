@@ -27,7 +27,7 @@ from thinc.types import Floats3d
 
 from ..embedding.vectors import get_layers, store_layers
 from ..layers.listener import ElmoListener, Layers, Report, no_upstream
-from .listening import Listening, running_update
+from .listening import Listening, updated_pipeline
 
 
 class Training(Listening):
@@ -131,14 +131,9 @@ class Training(Listening):
             listener must call with their gradient (None if there is no gradient).
         RAISES (ValueError): The listener is trained in a pipeline without this pipe.
         """
-        running = running_update()
-        if running is not None:
-            nlp, names = running
-            # A component from another pipeline refers to the pipe there.
-            if all(pipe is not self for _, pipe in nlp._components):
-                raise no_upstream(listener)
-            if self.name not in names:
-                self._shim.finish_pending()  # It belongs to an earlier update.
+        nlp = updated_pipeline()  # A component from another pipeline refers to the pipe there.
+        if nlp is not None and all(pipe is not self for _, pipe in nlp._components):
+            raise no_upstream(listener)
         batch = self._batch
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True

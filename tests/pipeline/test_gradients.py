@@ -288,27 +288,6 @@ def test_a_pending_step_does_not_change_weights_that_replace_its_own(waiting):
     np.testing.assert_array_equal(waiting.bias(), other.arrays()[BIAS])
 
 
-def train_others(one):
-    one.nlp.update(one.batch, sgd=one.step, drop=0.0, exclude=["elmo"])
-
-
-def train_others_without_elmo(one):
-    with one.nlp.select_pipes(disable=["elmo"]):
-        one.nlp.update(one.batch, sgd=one.step, drop=0.0)
-
-
-def rehearse_others(one):
-    one.nlp.rehearse(one.batch, sgd=SGD(0.0))
-
-
-@pytest.mark.parametrize("train", [train_others, train_others_without_elmo, rehearse_others])
-def test_an_update_without_the_pipe_reads_layers_of_the_pending_step(waiting, taken, train):
-    waiting.nlp.resume_training()  # Rehearsal needs it.
-    waiting.update()
-    train(waiting)
-    np.testing.assert_array_equal(waiting.bias(), taken)
-
-
 def test_a_look_at_the_pipe_finishes_nothing(waiting):
     """A debugger may show it while the other listener still has to report."""
     waiting.update()
