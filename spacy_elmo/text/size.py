@@ -115,11 +115,11 @@ def _sample(file: Path, is_text: bool) -> tuple[float, int]:
 
 def _unpacked(block: bytes, compression: str) -> bytes:
     """Unpack the start of a compressed file, until the block ends."""
-    content = b""
+    content = bytearray()
     with unpack(BytesIO(block), compression) as stream, suppress(EOFError):
         while len(content) < LARGEST_RATIO * SAMPLE and (part := stream.read1(SAMPLE)):
             content += part
-    return content
+    return bytes(content)
 
 
 def _tokens_of_json(line: bytes) -> float:
