@@ -78,10 +78,10 @@ def test_lstm(width, dim, n_inputs, batch_sizes, type, has_projection, more_rows
 )
 def test_convolution(n_tokens, positions, width, n_characters, n_filters):
     rng = np.random.default_rng([n_tokens, positions, width])
-    table = rng.standard_normal((width, n_characters, n_filters)).astype("float32")
+    table = rng.standard_normal((n_characters, width, n_filters)).astype("float32")
     index = rng.integers(n_characters, size=(n_tokens, positions + width - 1))
     exact = table.astype("float64")
-    sums = sum(exact[t][index[:, t : t + positions]] for t in range(width))
+    sums = sum(exact[index[:, t : t + positions], t] for t in range(width))
     for kernel in map(find_kernel, KERNELS):
         found = kernel.convolve(table, index)
         np.testing.assert_allclose(found, sums.max(axis=1), rtol=0, atol=1e-5, err_msg=kernel.name)
