@@ -9,20 +9,17 @@ import gzip
 import lzma
 import zlib
 from contextlib import suppress
-from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, Optional
 
+_zstd: Any = None
+try:
+    # The module exists from Python 3.14 on.
+    from compression import zstd as _zstd  # type: ignore[import-not-found, no-redef]
+except ImportError:
+    with suppress(ImportError):
+        import zstandard as _zstd  # type: ignore[import-not-found, no-redef]
 
-def _find_zstd() -> Any:
-    """Return Python's module for Zstandard or the package of this name; None without both."""
-    for name in ("compression.zstd", "zstandard"):  # The first exists from Python 3.14 on.
-        with suppress(ImportError):
-            return import_module(name)
-    return None
-
-
-_zstd = _find_zstd()
 TEXT_SUFFIXES = (".txt", ".jsonl", ".tsv", ".conll", ".conllu")
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 # gzip and bz2 also raise an OSError without a number, see `is_broken`.

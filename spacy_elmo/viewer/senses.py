@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 from spacy.util import get_lang_class
@@ -20,6 +20,16 @@ CONTEXT = 50  # Number of tokens to show on each side of a word.
 WINDOW = 5  # Number of tokens on each side of a word that typical words are searched in.
 
 Section = dict[str, Any]
+
+
+class _Options(NamedTuple):
+    """Settings of all words of a section: the arguments of `senses_section`, with `gold`'s NAME."""
+
+    names: Sequence[str]
+    projection: str
+    seed: int
+    label: str
+    lang: Optional[str]
 
 
 def senses_section(
@@ -47,20 +57,16 @@ def senses_section(
     RETURNS (dict): The section, for `make_page`.
     """
     check_projection(projection)
-    label = gold.partition(":")[2]
+    options = _Options(names, projection, seed, gold.partition(":")[2], lang)
     pairs = zip(drawn, vectors, strict=True)
-    words = [_word(one, views, names, projection, seed, label, lang) for one, views in pairs]
+    words = [_word(one, views, options) for one, views in pairs]
     return {"type": "senses", "views": list(names), "words": words}
 
 
 def _word(
     drawn: Drawn,
     vectors: Floats3d,
-    names: Sequence[str],
-    projection: str,
-    seed: int,
-    label: str,
-    lang: Optional[str],
+    options: _Options,
 ) -> Section:
     found = drawn.occurrences
     before, itself, after = zip(*map(_parts, found)) if found else ((), (), ())
@@ -69,8 +75,8 @@ def _word(
     table: list[list[str]] = []
     changes: list[list[Change]] = []
     if len(found) > 1:  # A map needs at least two occurrences.
-        views, table = _views(drawn, vectors, names, projection, seed, label, lang)
-        changes = _changes(drawn, vectors, seed)
+        views, table = _views(drawn, vectors, options)
+        changes = _changes(drawn, vectors, options.seed)
     heads = ["", "variance shown", "groups", "silhouette", "purity", "adjusted Rand index"]
     return {
         "word": drawn.word,
@@ -83,18 +89,14 @@ def _word(
         "origins": origins if len(set(origins)) > 1 else [],
         "views": views,
         "table": {"heads": heads[: len(table[0])] if table else heads[:4], "rows": table},
-        "changes": _change_table(changes, names),
+        "changes": _change_table(changes, options.names),
     }
 
 
 def _views(
     drawn: Drawn,
     vectors: Floats3d,
-    names: Sequence[str],
-    projection: str,
-    seed: int,
-    label: str,
-    lang: Optional[str],
+    options: _Options,
 ) -> tuple[list[Section], list[list[str]]]:
     """Make a view (map, clusters, neighbors) of each layer and of the mix.
 
@@ -103,6 +105,7 @@ def _views(
     RETURNS (Tuple[List[dict], List[List[str]]]): The views; and a table with a row per view: its
         name, share of the variance, number of clusters and scores.
     """
+    names, projection, seed, label, lang = options
     senses = [one.sense for one in drawn.occurrences]
     contexts = [_context(one, _stop_words(lang or one.doc.vocab.lang)) for one in drawn.occurrences]
     views: list[Section] = []

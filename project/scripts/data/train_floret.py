@@ -6,6 +6,7 @@ floret` reads the file.
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import typer
 from tqdm import tqdm
@@ -13,6 +14,18 @@ from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.text.reading import find_files, read_sentences
+
+
+def import_floret() -> Any:
+    """Import floret.
+
+    RAISES (ValueError): floret is not installed.
+    """
+    try:
+        import floret
+    except ImportError:
+        raise ValueError("floret is not installed. Install it with `pip install floret`") from None
+    return floret
 
 
 def main(
@@ -30,12 +43,7 @@ def main(
 ) -> None:
     """Train vectors with the settings that spaCy's documentation recommends for English."""
     with no_traceback():
-        try:
-            import floret
-        except ImportError:
-            raise ValueError(
-                "floret is not installed. Install it with `pip install floret`"
-            ) from None
+        floret = import_floret()
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf8", suffix=".txt") as text:
             sentences = read_sentences(find_files(inputs), format=format, lang=lang)

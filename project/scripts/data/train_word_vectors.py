@@ -17,6 +17,8 @@ from wasabi import msg
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.text.reading import find_files, read_sentences
 
+from .train_floret import import_floret
+
 
 def main(
     output: Path = typer.Argument(..., help="Numpy archive to write (.npz)", dir_okay=False),
@@ -32,12 +34,7 @@ def main(
 ) -> None:
     """Train word vectors, and write the arrays `words`, the most frequent first, and `vectors`."""
     with no_traceback():
-        try:
-            import floret
-        except ImportError:
-            raise ValueError(
-                "floret is not installed. Install it with `pip install floret`"
-            ) from None
+        floret = import_floret()
         output.parent.mkdir(parents=True, exist_ok=True)
         rng = random.Random(seed)
         with tempfile.NamedTemporaryFile("w", encoding="utf8", suffix=".txt") as text:

@@ -1,7 +1,5 @@
 """Change of the share of the tokens that come from one source, in a text for pretraining."""
 
-import gzip
-import lzma
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +10,8 @@ from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.files import atomic_stream
+from spacy_elmo.files.compression import compression_of, unpack
 
-UNPACK = {".gz": gzip.decompress, ".xz": lzma.decompress}
 LINES_OF_DOCUMENT = 200
 
 
@@ -125,10 +123,9 @@ def weigh(
 
 
 def _read(path: Path) -> str:
-    content = path.read_bytes()
-    if path.suffix in UNPACK:
-        content = UNPACK[path.suffix](content)
-    return content.decode("utf8")
+    compression = compression_of(path.name)
+    with path.open("rb") as file, unpack(file, compression) if compression else file as content:
+        return content.read().decode("utf8")
 
 
 if __name__ == "__main__":
