@@ -76,7 +76,7 @@ def test_other_weights_are_another_version(model, tmp_path):
 
 @pytest.mark.parametrize("folder", [[], ["dist"]], ids=["install", "build"])
 def test_one_command_installs_or_builds_one_model(folder, monkeypatch):
-    """It needs pip, and neither the package `build` nor another environment."""
+    """The command needs pip, and neither the package `build` nor another environment."""
     commands = []
 
     def pip(command, *, check):

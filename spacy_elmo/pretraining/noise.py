@@ -15,7 +15,8 @@ from ..language_model.windows import Window
 from ..text.corpus import END_ID
 
 MIN_LENGTH = 3  # Letters. After one edit, a shorter word is too often another word.
-# Of the streams with changed letter case. Text in lower case is more common than text in capitals.
+# Share of lower case in the streams with changed letter case. Text in lower case is more common
+# than text in capitals.
 LOWER_SHARE = 0.75
 # Apostrophes, hyphens, the middle dot of Catalan, and geresh and gershayim of Hebrew.
 SIGNS_IN_WORDS = frozenset("'\u2019-\u2010\u2011\u00b7\u05f3\u05f4")

@@ -37,7 +37,7 @@ def test_words_stand_where_they_stand():
 
 
 def test_source_and_date():
-    """Those of the Doc, as data or custom attributes. Nothing else of the Doc is copied."""
+    """Source and date are data or custom attributes. Nothing else of the Doc is copied."""
     docs = docs_of(*["a bank"] * 4)
     docs[0].user_data.update(source="letters/1.txt", date=1848, more="x")
     docs[1].user_data.update({("._.", "date", None, None): "1849-05-01"})

@@ -174,7 +174,7 @@ def docs(draw):
     data=st.data(),
 )
 def test_every_segmenter_keeps_each_token_once(doc, name, size, data):
-    """In order, from a sequence that reads the token; and the Doc stays as it is."""
+    """Tokens come in order, from a sequence that reads the token; and the Doc stays as it is."""
     settings = {}
     if name not in ("doc.v1", "sentences.v1"):
         settings = {"size": size, "overlap": data.draw(st.integers(0, size - 1))}

@@ -130,7 +130,7 @@ def clean(doc):
 
 
 def cut(doc):
-    """As a component does that keeps another number of rows."""
+    """A component can keep another number of rows."""
     doc.tensor = doc.tensor[:-1]
 
 
@@ -139,7 +139,7 @@ def cut(doc):
     [(split, "retokenized after 'elmo'"), (cut, "retokenized"), (clean, "tensor is empty")],
 )
 def test_similarity_without_vectors_warns_as_in_spacy(nlp, change, reason):
-    """Of each kind of item, and in both orders."""
+    """Each kind of item is tried, in both orders."""
     doc, other = nlp("Maria She lends"), nlp("A bank lends money")
     change(doc)
     pairs = [(doc, other), (doc[0:2], other), (doc[0], other[1]), (doc[0], other[0:2])]

@@ -37,7 +37,7 @@ def escaped(character):
 
 
 def test_all_characters():
-    """Those that act are shown as escapes."""
+    """Characters that act are shown as escapes."""
     every = [chr(number) for number in range(0x110000)]
     wanted = (escaped(c) if acts(c) and c not in "\n\t" else c for c in every)
     assert printable("".join(every)) == "".join(wanted)

@@ -232,7 +232,7 @@ def test_states_of_other_types(kernel, dtype):
 
 @pytest.mark.parametrize("name", ["stacks.1.0.state_weight", "stacks.0.1.projection", "hidden"])
 def test_what_is_not_finite_is_named(engine, name):
-    """By every kernel, and by PyTorch: gates and clips do not hide it."""
+    """Gates and clips do not hide it, in every kernel and in PyTorch."""
     bilm, state = tiny_bilm(), None
     arrays = {key: np.array(values) for key, values in bilm.arrays().items()}
     if name == "hidden":

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
-from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
 
-from helpers.kernels import lstm_weights, plain_lstm, stored
+from helpers.kernels import check_lstm, lstm_weights, stored
 from helpers.profiles import few
 
 KERNELS = available_kernels()
@@ -57,16 +56,7 @@ def test_lstm(width, dim, n_inputs, batch_sizes, type, has_projection, more_rows
     n_rows = batch_sizes[0] + more_rows
     hidden = rng.uniform(-0.5, 0.5, (n_rows, width)).astype("float32")
     cell = rng.uniform(-0.5, 0.5, (n_rows, dim)).astype("float32")
-    kinds = [type, type, "float32", type]  # the bias is not rounded
-    exact = LSTMWeights(*(x if x is None else stored(x, kind) for x, kind in zip(weights, kinds)))
-    after = hidden.astype("float64"), cell.astype("float64")
-    expected = plain_lstm(exact, inputs.astype("float64"), batch_sizes, *after, *clips)
-    for kernel in map(find_kernel, KERNELS):
-        lstm = kernel.make_lstm(weights, type, cell_clip=clips[0], proj_clip=clips[1])
-        states = hidden.copy(), cell.copy()
-        outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, *states)
-        for found, wanted in zip((outputs, *states), (expected, *after)):
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-6, err_msg=kernel.name)
+    check_lstm(weights, type, clips, inputs, batch_sizes, (hidden, cell), atol=5e-6)
 
 
 @given(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spacy_elmo.frozen.kernel import numpy_kernel
+from spacy_elmo.frozen.kernel import available_kernels, find_kernel, numpy_kernel
 from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
 
 # The numbers that a weight of a type stands for.
@@ -46,3 +46,21 @@ def plain_lstm(weights, inputs, batch_sizes, hidden, cell, cell_clip, proj_clip)
             outputs.append(output)
         first += size
     return np.array(outputs)
+
+
+def check_lstm(weights, type, clips, inputs, batch_sizes, states, *, atol):
+    """Compare the outputs and states of every kernel of this machine with the formula.
+
+    RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): Hidden and cell state after the steps, exact.
+    """
+    kinds = [type, type, "float32", type]  # the bias is not rounded
+    exact = LSTMWeights(*(x if x is None else stored(x, kind) for x, kind in zip(weights, kinds)))
+    after = states[0].astype("float64"), states[1].astype("float64")
+    expected = plain_lstm(exact, inputs.astype("float64"), batch_sizes, *after, *clips)
+    for kernel in map(find_kernel, available_kernels()):
+        lstm = kernel.make_lstm(weights, type, cell_clip=clips[0], proj_clip=clips[1])
+        reached = states[0].copy(), states[1].copy()
+        outputs = lstm.run(lstm.project_inputs(inputs), None, batch_sizes, *reached)
+        for found, wanted in zip((outputs, *reached), (expected, *after)):
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=atol, err_msg=kernel.name)
+    return after

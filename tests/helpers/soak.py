@@ -56,9 +56,9 @@ HOSTILE = [
     *("a" * 5000, "." * 300, "e" + "\u0301" * 500, "👩‍👩‍👧" * 50, "न्" * 100, "bank " * 1000),
     *("http://x.y/?" + "&a=b" * 200, "<script>" * 30, "'\"\\" * 50, "\r\n. " * 100, "1" * 400),
 ]
-# In the service: of requests that are not UTF-8, or whose client does not wait for the answer.
+# Errors in the service: requests that are not UTF-8, or whose client does not wait for the answer.
 EXPECTED_ERRORS = {"UnicodeDecodeError", "BrokenPipeError", "ConnectionResetError"}
-# What a client sees when the service ends: no answer, or the first part of one.
+# A client sees this when the service ends: no answer, or the first part of one.
 LOST = (http.client.HTTPException, ConnectionError, json.JSONDecodeError)
 
 
@@ -79,7 +79,7 @@ def write_pipeline(nlp: spacy.Language, folder: Path, width: int) -> None:
     nlp.to_disk(folder / "my_pipeline")
 
 
-# In the process of the service
+# The process of the service
 
 
 def serve(folder: Path) -> None:
@@ -114,7 +114,7 @@ def serve(folder: Path) -> None:
 
 
 def state(nlp: spacy.Language, errors: Counter[str]) -> dict[str, Any]:
-    """What must stay the same, but for the errors."""
+    """State that must stay the same, but for the errors."""
     gc.collect()  # Frees the earlier pipelines.
     found = hashlib.sha256()
     for doc in nlp.pipe(FIXED):

@@ -126,7 +126,7 @@ class Cupy:
 
     @staticmethod
     def asarray(values, dtype=None):
-        """As cupy's, it takes NumPy's arrays, too."""
+        """Like cupy's, it takes NumPy's arrays, too."""
         if isinstance(values, (list, tuple)):
             values = [one.values if isinstance(one, GPUArray) else one for one in values]
         values = values.values if isinstance(values, GPUArray) else values
@@ -136,7 +136,7 @@ class Cupy:
 
     @staticmethod
     def split(values, places):
-        """As cupy's, it takes places that NumPy computed."""
+        """Like cupy's, it takes places that NumPy computed."""
         return wrapped(np.split(values.values, places))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What a listener knows of its pipe: the width, and the weights that it was trained on.
+"""Knowledge of a listener about its pipe: the width, and the weights that it was trained on.
 
 `spacy.EntityLinker.v2` reads the width of its tok2vec when it is built."""
 
@@ -70,7 +70,7 @@ def test_entity_linker_without_width(make_nlp, kind, tmp_path):
 
 @contextmanager
 def check_warned(times):
-    """Of weights that a component was not trained with."""
+    """Check the number of warnings about weights that a component was not trained with."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -128,7 +128,7 @@ def test_a_component_that_was_initialized_again_was_trained_with_no_weights(
 
 
 def test_the_same_weights_again(trained_tagger, tmp_path):
-    """In another file and precision, and weights that were fine-tuned together."""
+    """Another file or precision, and weights that were fine-tuned together, are the same."""
     nlp, text = trained_tagger, "Maria swims"
     nlp.to_disk(tmp_path)
     with check_warned(0):

@@ -1,4 +1,4 @@
-"""What a pipeline does on a GPU, with a stand-in of cupy: its arrays refuse NumPy's."""
+"""Pipelines on a GPU, with a stand-in of cupy: its arrays refuse NumPy's."""
 
 from functools import partial
 

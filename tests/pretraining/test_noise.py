@@ -76,7 +76,7 @@ def test_words_of_other_scripts_and_with_signs_are_misspelled(word):
     ["42", "of", "'s", "--", "<UNK>", "U.S.", "covid-19", "\u0301ab", "वह", "a-b", ""],
 )
 def test_words_that_stay(text):
-    """Those with digits or other signs, or with fewer than three letters."""
+    """Words with digits or other signs, or with fewer than three letters, stay."""
     assert not can_be_misspelled(characters(text))
 
 

@@ -101,7 +101,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(kind, directions):
 
 
 def test_dropout_masks_depend_on_the_parts():
-    """As the pages say: with dropout, parts and processes draw masks of their own."""
+    """With dropout, parts and processes draw masks of their own, as the pages say."""
     losses = [
         [make(dropout=dropout, accumulate_gradient=parts).step() for parts in (1, 2)]
         for dropout in (0.0, 0.5)

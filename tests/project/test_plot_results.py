@@ -96,7 +96,7 @@ def test_updates(figure):
 
 
 def test_one_legend(figure):
-    """It is above the panels, so it hides no line. A variant has one look, also where one lacks."""
+    """A legend above the panels hides no line. A variant has one look, also where one lacks."""
     runs = [
         make_damaged("robustness wnut17 tok2vec", 0, 0.3, 0.2),
         make_damaged("robustness wnut17 input", 0, 0.5, 0.4),

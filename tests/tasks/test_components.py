@@ -411,7 +411,7 @@ def test_a_second_initialization_with_other_labels(make, task, texts, labels, tm
 
 @pytest.fixture
 def float64_by_default():
-    """As other libraries set it when they are imported."""
+    """Other libraries set it when they are imported."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     yield

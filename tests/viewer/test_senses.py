@@ -87,6 +87,6 @@ def test_packing():
     ],
 )
 def test_stop_words_describe_no_group(lang, expected):
-    """Those of the language of the text. A long s counts as s."""
+    """Stop words of the language of the text are left out. A long s counts as s."""
     doc = Doc(Vocab(), words=["i\u017ft", "By", ":", "Bank", "dem", "were", "Fluss"])
     assert _context(Occurrence(doc, 3, 4, ""), _stop_words(lang)) == expected.split()

@@ -88,7 +88,7 @@ def test_reads_what_pytorch_reads(path, is_old):
 
 
 def test_pickles_of_python_2(path):
-    """It wrote strings without an encoding, and the items of an OrderedDict as an argument."""
+    """Python 2 wrote strings without an encoding, and items of an OrderedDict as an argument."""
     one = tensor().replace(text("0"), b"U\x010").replace(text("storage"), b"U\x07storage")
     items = b"](](U\x01a" + one + b"ee"
     found = read_state_dict(old(path, START[:-2] + items + b"\x85R."))

@@ -34,7 +34,7 @@ SENTENCE_ENDS = {"EndOfSentence", "PySBDSegment"}
 # end a line.
 CUTS = "¬⸗\u00ad"
 _HYPHEN = re.compile(rf"(^|[\w\u0300-\u036f])[-={CUTS}]$")
-# In *Haupt- und Nebensache*, no word is cut.
+# No word is cut in *Haupt- und Nebensache*.
 CONJUNCTIONS = {"und", "oder"}
 
 
