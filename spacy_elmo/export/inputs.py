@@ -18,11 +18,9 @@ from .parquet import read_parquet
 from .places import InputPiece, partial_folder
 from .text_input import chunks_of, read_conllu, read_records, read_text, read_tsv
 
-CONLLU, CONLL, TSV, JSONL, DOCBIN, PARQUET = (
-    *(".conllu", ".conll", ".tsv", ".jsonl"),
-    *(".spacy", ".parquet"),
-)
-TXT = ".txt"
+TXT, TSV, JSONL = ".txt", ".tsv", ".jsonl"
+CONLL, CONLLU = ".conll", ".conllu"
+DOCBIN, PARQUET = ".spacy", ".parquet"
 MAX_SAMPLED = 5  # Files that are checked for running text.
 PUNCTUATION = set(".,;:!?\u3002\u3001\uff0c\uff01\uff1f")
 ATTACHED = re.compile(r"\w\w[.,;:!?]+$|\w[\u3002\u3001\uff0c\uff01\uff1f]")
