@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 
 SQUARES = (1024, 2048)
 LEAST_CALLS = 3

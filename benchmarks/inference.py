@@ -31,6 +31,7 @@ from language_models import SIZES, make_model, memory, read_sentences
 from plain_inference import PlainForward
 from torch import Tensor
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.model import FrozenBiLM
 
 PLAIN = "plain loop"
@@ -53,7 +54,7 @@ def make_batches(path: Path, batch_size: int, *, paragraphs: bool = False) -> li
 def make_forward(bilm: FrozenBiLM, variant: str) -> Forward:
     """Return the forward pass of a variant."""
     if variant == PLAIN:
-        return PlainForward(bilm.thaw())
+        return PlainForward(BiLM.from_frozen(bilm))
     return lambda batch: [torch.from_numpy(layers) for layers in bilm.embed(batch)[0]]
 
 

@@ -10,8 +10,8 @@ import torch
 from spacy.language import Language
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.frozen.model import FrozenBiLM
+from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.weights import read_weights
 

@@ -93,7 +93,7 @@ def threads(weights: str, n_threads: int) -> dict[str, float]:
     import spacy
 
     from spacy_elmo import pretrained
-    from spacy_elmo.frozen.memory import return_freed_memory
+    from spacy_elmo.model.memory import return_freed_memory
 
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")

@@ -7,7 +7,7 @@ import numpy as np
 from plain_port import PlainText, word_ids
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.text.corpus import Corpus
 
 N_WINDOWS = 40  # Windows over which the counts are averaged.

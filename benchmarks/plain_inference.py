@@ -13,8 +13,8 @@ from torch import Tensor
 
 from spacy_elmo.bilm.lstm import FORGET_BIAS, ProjectedLSTM
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.indexers import character_ids
-from spacy_elmo.frozen.vocabulary import SENTENCE_END, SENTENCE_START
+from spacy_elmo.model.indexers import character_ids
+from spacy_elmo.model.vocabulary import SENTENCE_END, SENTENCE_START
 
 
 class PlainForward:

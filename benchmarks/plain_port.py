@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.text.corpus import Corpus
 
 START, END = "<S>", "</S>"

@@ -19,6 +19,7 @@ from language_models import SIZES, make_model, read_sentences
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.kernel.numpy_kernel import NumpyKernel
 from spacy_elmo.frozen.model import FrozenBiLM
 
@@ -69,7 +70,7 @@ def main() -> None:
     print(f"{args.weights or args.size}, {n_tokens:,} tokens")
     print("scale  precision  largest number  min cosine  of a layer  same neighbor")
     for scale in args.scales:
-        module = make_model(args.size, args.weights).thaw()
+        module = BiLM.from_frozen(make_model(args.size, args.weights))
         with torch.no_grad():
             for name, weight in module.named_parameters():
                 if name.startswith("stacks.") and weight.dim() == 2:

@@ -159,7 +159,7 @@ def collect(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
                 continue  # This machine does not support the precision.
             for what, array in arrays_of(bilm, batches):
                 yield f"{name}, {precision}: {what}", array
-        bilm = read_weights(weights).thaw()
+        bilm = BiLM.from_frozen(read_weights(weights))
         if name != "en_small":  # Its gradients would need 40 MB.
             for what, tensor in gradients_of(bilm, batches[-2]):
                 yield f"{name}, {what}", tensor.numpy()

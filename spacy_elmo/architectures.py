@@ -12,11 +12,11 @@ from .embedding.features import FeatureCache
 from .embedding.segmenters import Segmenter, Sentences
 from .embedding.settings import ElmoSettings
 from .files import PathSetting
-from .frozen.config import BiLMConfig
 from .layers.bilm import BiLMLayer, get_shim, join_tok2vec
 from .layers.concat import ConcatTok2Vec, MixedConcat, Tok2Vec
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import ScalarMix, set_place
+from .model.config import BiLMConfig
 from .registry import registry
 
 Layers = list[Floats3d]
@@ -27,7 +27,7 @@ Mix: TypeAlias = Model[Layers, list[Floats2d]]
 def build_bilm(**sizes: Any) -> Model[list[Doc], Layers]:
     """Make the language model without weights (Peters et al. 2018, section 3.4).
 
-    The arguments are the sizes in `spacy_elmo.frozen.config.BiLMConfig`.
+    The arguments are the sizes in `spacy_elmo.model.config.BiLMConfig`.
 
     RETURNS (Model[List[Doc], List[Floats3d]]): `(L + 1, n_tokens, 2P)` per Doc: layer 0 and L LSTM
         layers, with P units per direction.

@@ -10,9 +10,9 @@ from thinc.api import Config, get_current_ops, set_current_ops
 
 from spacy_elmo.bilm.lstm import ProjectedLSTM
 from spacy_elmo.bilm.precision import resolve_module_precision
-from spacy_elmo.frozen.config import BiLMConfig
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.processes import Processes
+from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer

@@ -24,20 +24,17 @@ ARROWS = {
     "tasks": ["pipeline"],
     "pipeline": ["layers"],
     "layers": ["embedding"],
-    "embedding": ["weights"],
+    "embedding": ["weights", "bilm"],
     "pretraining": ["language_model"],
-    "language_model": ["text", "weights"],
-    "text": ["bilm"],
-    "weights": ["bilm"],
+    "language_model": ["text", "weights", "bilm"],
+    "text": ["model"],
+    "weights": ["frozen"],
     "bilm": ["frozen"],
-    "frozen": [],
+    "frozen": ["model"],
+    "model": [],
 }
 # As paths within the package.
 MODULES = {file.relative_to(PACKAGE).with_suffix("").parts for file in PACKAGE.rglob("*.py")}
-
-
-# What a frozen model thaws to, for annotations and within a function.
-THAWED = {("frozen", name): ("bilm", name) for name in ("model", "softmax")}
 
 
 # A name that a module imports, anywhere in it, in parts; the module of the package that it is of;
@@ -60,18 +57,33 @@ def all_imports():
                 above = ["spacy_elmo", *module[: -node.level]] if node.level else []
                 origin = [*above, *(node.module.split(".") if node.module else [])]
                 names = [[*origin, alias.name] for alias in node.names]
+            elif isinstance(node, ast.Call):
+                names = imported_by_call(module, node)
             for name in names:
                 where = f"{'/'.join(module)}.py, line {node.lineno}: imports {'.'.join(name)}"
-                found.append(Import(where, module, name, target_of(module, *name), node in at_once))
+                found.append(Import(where, module, name, target_of(*name), node in at_once))
     return found
 
 
-def target_of(module, package, *name):
+def imported_by_call(module, call):
+    """Names that `import_module` or `__import__` is called with, if they are constants."""
+    function = getattr(call.func, "attr", getattr(call.func, "id", None))
+    if function not in ("import_module", "__import__") or not call.args:
+        return []
+    name = call.args[0]
+    if not isinstance(name, ast.Constant):
+        return []
+    dots = len(name.value) - len(name.value.lstrip("."))
+    above = ["spacy_elmo", *module[:-dots]] if dots else []
+    return [[*above, *name.value[dots:].split(".")]]
+
+
+def target_of(package, *name):
     if package != "spacy_elmo":
         return None
     possible = [name, (*name, "__init__"), name[:-1], (*name[:-1], "__init__")]
     found = [path for path in possible if path in MODULES - {("__init__",)}]
-    return found[0] if found and found[0] != THAWED.get(module) else None
+    return found[0] if found else None
 
 
 def below(room):
@@ -91,19 +103,24 @@ FORBIDDEN = {
     ),
     # The model needs PyTorch alone, and reading files no spaCy, which pipelines are.
     "a model imports spaCy": lambda one: (
-        (one.module[0] in ("frozen", "bilm") or (one.module[0], one.at_once) == ("weights", True))
+        (
+            one.module[0] in ("model", "frozen", "bilm")
+            or (one.module[0], one.at_once) == ("weights", True)
+        )
         and one.name[0] in ("spacy", "thinc")
     ),
     # Serving needs none: only what trains imports it at once, the rest within functions.
+    "PyTorch below the modules": lambda one: (
+        one.name[0] == "torch" and one.module[0] in ("model", "frozen", "text")
+    ),
     "PyTorch at once": lambda one: (
         (one.name[0], one.at_once) == ("torch", True)
         and one.module[0] not in ("bilm", "pretraining", "tasks")
         and one.module not in TRAINING
     ),
     "frozen weights import something else": lambda one: (
-        (one.module[0], one.at_once) == ("frozen", True)
-        and one.name[:2] not in (["spacy_elmo", "frozen"], ["spacy_elmo", "files"])
-        and one.name[0] not in FREE
+        (one.module[0] in ("model", "frozen"), one.at_once) == (True, True)
+        and one.name[0] not in FREE | {"spacy_elmo"}
     ),
 }
 

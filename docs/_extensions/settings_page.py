@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from spacy_elmo import architectures as built
 from spacy_elmo.embedding import features, features_file, segmenters
 from spacy_elmo.embedding.settings import ElmoSettings
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.pipeline.elmo import DEFAULTS
 from spacy_elmo.pretraining import config
 from spacy_elmo.weights import readers

@@ -5,9 +5,9 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from ..frozen.vocabulary import SPECIAL
 from ..language_model.frozen import FrozenLanguageModel
 from ..language_model.windows import make_window
+from ..model.vocabulary import SPECIAL
 from ..text.corpus import read_corpus
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..frozen.config import FORGET_BIAS, BiLMConfig, swapped_gates
+from ..model.config import FORGET_BIAS, BiLMConfig, swapped_gates
 from .precision import linear, without_tf32
 from .sequence import ProjectedLSTMSequence, SequenceOptions
 
@@ -58,7 +58,7 @@ class ProjectedLSTM(nn.Module):
         cell: Tensor,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run the LSTM over packed sequences (see `frozen.packing`).
+        """Run the LSTM over packed sequences (see `model.packing`).
 
         A row is a sequence. Each step runs the sequences that have not ended: the first
         `batch_sizes[step]` rows. The other rows keep their state.

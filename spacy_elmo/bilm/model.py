@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..frozen.config import BiLMConfig, parameter_shapes
-from ..frozen.indexers import TokenIds
-from ..frozen.memory import Weights
 from ..frozen.model import FrozenBiLM, not_finite
-from ..frozen.packing import lay_out, mirrored, windows, without_ends
 from ..frozen.recurrence import initial_state
-from ..frozen.vocabulary import Vocabularies
+from ..model.config import BiLMConfig, parameter_shapes
+from ..model.indexers import TokenIds
+from ..model.memory import Weights
+from ..model.packing import lay_out, mirrored, windows, without_ends
+from ..model.vocabulary import Vocabularies
 from .lstm import BiLMState, HighwayConnection, ProjectedLSTM, State
 from .meta_device import on_meta_device
 from .precision import resolve_module_precision
@@ -81,7 +81,7 @@ class BiLM(nn.Module):
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
     ) -> tuple[list[list[Tensor]], BiLMState]:
-        """Run the LSTM stacks over packed sequences (see `frozen.packing`).
+        """Run the LSTM stacks over packed sequences (see `model.packing`).
 
         vectors (Tensor): Vectors of the different tokens, x. *Shape:* `(n_types, P)`
         rows (Tensor): Index into `vectors` for each packed item. Each direction has its own order:
@@ -244,6 +244,26 @@ class BiLM(nn.Module):
         """
         return self.embed([[]])[1] if self.config.sentence_marks else self.zero_state(1)
 
+    @classmethod
+    def from_frozen(cls, frozen: FrozenBiLM) -> "BiLM":
+        """Make a trainable module from a frozen model.
+
+        frozen (FrozenBiLM): The frozen model.
+        RETURNS (BiLM): A module with a copy of the weights, in evaluation mode.
+        RAISES (ValueError): The file with the weights has changed since it was read.
+        """
+        with on_meta_device():
+            bilm = cls(frozen.config, frozen.vocabularies)
+            if frozen.alignment is not None:
+                bilm.alignment = torch.empty(frozen.alignment.shape)
+        copies = {
+            name: torch.from_numpy(np.array(values, dtype="float32"))
+            for name, values in frozen.arrays().items()
+        }
+        bilm.load_state_dict(copies, assign=True)
+        bilm.provenance, bilm.precision = frozen.provenance, frozen.precision
+        return bilm.eval()
+
     def freeze(self) -> FrozenBiLM:
         """Return a FrozenBiLM with a copy of the weights, for computing on a CPU."""
         state = self.state_dict()
@@ -300,22 +320,6 @@ def stacked(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiL
     """Join hidden and cell states, in lists `[direction][layer]`, to one BiLMState."""
     both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
     return BiLMState(*both)
-
-
-def thaw(frozen: FrozenBiLM) -> BiLM:
-    """Make a trainable module from a frozen model.
-
-    frozen (FrozenBiLM): The frozen model.
-    RETURNS (BiLM): A module with a copy of the weights, in evaluation mode.
-    """
-    with on_meta_device():
-        bilm = BiLM(frozen.config, frozen.vocabularies)
-        bilm.alignment = None if frozen.alignment is None else torch.empty(frozen.alignment.shape)
-    arrays = frozen.arrays().items()
-    copies = {name: torch.from_numpy(np.array(values, dtype="float32")) for name, values in arrays}
-    bilm.load_state_dict(copies, assign=True)
-    bilm.provenance, bilm.precision = frozen.provenance, frozen.precision
-    return bilm.eval()
 
 
 def is_finite(tensor: Tensor) -> bool:

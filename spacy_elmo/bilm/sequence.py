@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..frozen.packing import windows
+from ..model.packing import windows
 from .lstm_products import BackwardProducts, ForwardProducts, chunk_items, write_product
 from .threads import is_long_product, one_thread
 

@@ -21,9 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ..frozen.config import BiLMConfig
-from ..frozen.indexers import TokenIds, make_indexer
-from ..frozen.vocabulary import Vocabularies
+from ..model.config import BiLMConfig
+from ..model.indexers import TokenIds, make_indexer
+from ..model.vocabulary import Vocabularies
 from .precision import linear
 
 # Number of tokens per convolution. Callers sort tokens by length.

@@ -51,7 +51,7 @@ def convert_cli(
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """
     options: dict[str, Any] = dict(locals())
-    from ..frozen.config import count_parameters
+    from ..model.config import count_parameters
     from ..weights.archives import read_object
     from ..weights.convert import convert
     from .options import read_word_vectors

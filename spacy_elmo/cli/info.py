@@ -66,7 +66,7 @@ def info_cli(
 def _audit(
     description: dict[str, Any], inputs: list[str], format: str, lang: Optional[str]
 ) -> dict[str, Any]:
-    from ..frozen.config import BiLMConfig
+    from ..model.config import BiLMConfig
     from ..text.size import audit_tokens
 
     if "sizes" not in description:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import numpy as np
 
-from ..frozen.memory import return_freed_memory
+from ..model.memory import return_freed_memory
 from .segmenters import Segment
 from .settings import ElmoSettings
 

@@ -9,8 +9,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ..files import PathSetting
 from ..files.schema import Natural, Positive, record
-from ..frozen.config import check_precision
 from ..frozen.model import FrozenBiLM
+from ..model.config import check_precision
 from .features import FeatureCache
 from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
 from .vectors import Mix, check_mix

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..embedding.embed import by_tokens
-from ..frozen.config import listed
+from ..files.errors import listed
 from ..text.reading import CONTENT, refuse, tokens_or_text
 from .doc_reader import DocReader
 from .entries import Embedded, TextEntry, WriteOptions, parse_settings, sentence

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Optional, Union
 from ..files import followed, full_disk, is_stream, progress_bar, user_path
 from ..files.compression import suffix_of
 from ..files.remote import is_url
-from ..frozen.threads import limit_threads
+from ..model.threads import limit_threads
 from ..text.reading import Inputs
 from ..text.workers import map_in_order, parse_worker
 from .embedder import CorpusEmbedder

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Optional
 
-from ..frozen.config import listed
+from ..files.errors import listed
 from ..text.chunks import Chunk, ChunkReader
 from ..text.reading import NOT_UTF8, has_half_a_pair, read_record, refuse, sentences_of_lines
 from .doc_reader import DocReader

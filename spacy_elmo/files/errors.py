@@ -1,14 +1,16 @@
-"""Context managers that make errors name the file, and say what to do."""
+"""Error messages that name the file, and say what to do."""
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
 LONGEST = 1000  # Maximum characters of a message. A name in a broken file may be very long.
+# Maximum characters of a value and maximum number of names in an error message.
+LONGEST_VALUE, SHOWN = 80, 5
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -53,6 +55,25 @@ def bounded(error: object) -> str:
     """
     message = str(error) or type(error).__name__
     return message if len(message) <= LONGEST else f"{message[:LONGEST]}..."
+
+
+def shortened(value: Any) -> str:
+    """Convert a value from a file to text for an error message, and cut long text."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names from a file for an error message.
+
+    names (Sequence[str]): The names.
+    RETURNS (str): The first names, shortened, and the number of other names.
+    """
+    shown = []
+    for name in names[:SHOWN]:
+        shown.append(name if len(name) <= LONGEST_VALUE else f"{name[:LONGEST_VALUE]}...")
+    more = [f"{len(names) - SHOWN:,} others"] if len(names) > SHOWN else []
+    return ", ".join([*shown, *more])
 
 
 @contextmanager

@@ -19,12 +19,12 @@ from typing import Any, Optional, cast
 
 import numpy as np
 
-from .config import BiLMConfig, parameter_shapes
-from .indexers import TokenIndexer
+from ..model.config import BiLMConfig, parameter_shapes
+from ..model.indexers import TokenIndexer
+from ..model.memory import Arrays
+from ..model.threads import side_by_side
 from .kernel import Kernel
 from .kernel.numpy_kernel import mark_overflow, sigmoid
-from .memory import Arrays
-from .threads import side_by_side
 
 # Number of tokens that are encoded at a time. This limits the memory.
 ENCODER_TOKENS = 256

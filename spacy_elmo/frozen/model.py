@@ -6,9 +6,9 @@ checks for changes, and PyTorch is not needed. The alternative was one PyTorch m
 its caches when its weights changed. It made 28 checks per short Doc, and missed changes through
 `.data`.
 
-Arrays from a file are dropped as soon as the kernel has its own layout. `arrays`, `thaw` and
-copies of the model read them again. So the memory contains the weights twice only while the layout
-is made.
+Arrays from a file are dropped as soon as the kernel has its own layout. `arrays`,
+`BiLM.from_frozen` and copies of the model read them again. So the memory contains the weights twice
+only while the layout is made.
 """
 
 import hashlib
@@ -18,23 +18,19 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from importlib import import_module
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import numpy as np
 
-from .config import BiLMConfig, check_precision, parameter_shapes
+from ..model.config import BiLMConfig, check_precision, parameter_shapes
+from ..model.indexers import make_indexer
+from ..model.memory import Weights, return_freed_memory
+from ..model.packing import lay_out, without_ends
+from ..model.vocabulary import Vocabularies
 from .encoder import FrozenEncoder, TokenVectorCache
-from .indexers import make_indexer
 from .kernel import Kernel, find_kernel, resolve_precision
-from .memory import Weights, return_freed_memory
-from .packing import lay_out, without_ends
 from .recurrence import FrozenStacks, FrozenState, State, initial_state
-from .vocabulary import Vocabularies
-
-if TYPE_CHECKING:
-    from ..bilm.model import BiLM
 
 # Models with more weights per LSTM layer return freed memory to the system after each call.
 LARGE = 2**22
@@ -43,8 +39,8 @@ LARGE = 2**22
 class FrozenBiLM:
     """BiLM (Peters et al. 2018, section 3.1) with frozen weights, which computes vectors on a CPU.
 
-    A frozen model does not change, so threads may share it. `thaw` makes a PyTorch module for
-    training.
+    A frozen model does not change, so threads may share it. `BiLM.from_frozen` makes a
+    PyTorch module for training.
 
     config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
@@ -134,15 +130,6 @@ class FrozenBiLM:
             self._checksum = found.hexdigest()
         return self._checksum
 
-    def thaw(self) -> "BiLM":
-        """Make a PyTorch module for training or for a GPU.
-
-        RETURNS (BiLM): A module with a copy of the weights.
-        RAISES (ImportError): PyTorch is not installed.
-        """
-        # `frozen` imports `bilm` only here, so that callers do not need to.
-        return import_module("..bilm.model", __package__).thaw(self)
-
     def replace(self, **changes: Any) -> "FrozenBiLM":
         """Return a model with the same weights, but with changed settings.
 
@@ -170,8 +157,8 @@ class FrozenBiLM:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"frozen weights have no attribute '{name}'. Use `bilm.thaw()` to get a PyTorch "
-            f"module, and `pipe.set_bilm(module)` to put it into a pipe."
+            f"frozen weights have no attribute '{name}'. Use `BiLM.from_frozen(bilm)` to "
+            f"get a PyTorch module, and `pipe.set_bilm(module)` to put it into a pipe."
         )
 
     @property
@@ -248,7 +235,7 @@ class FrozenBiLM:
     def run(
         self, vectors: np.ndarray, rows: np.ndarray, batch_sizes: list[int], state: FrozenState
     ) -> tuple[np.ndarray, FrozenState]:
-        """Run the LSTM stacks over packed sequences (see `frozen.packing`).
+        """Run the LSTM stacks over packed sequences (see `model.packing`).
 
         vectors (numpy.ndarray): Vectors of the different tokens, x. *Shape:* `(n_types, P)`
         rows (numpy.ndarray): Index into `vectors` for each packed item. Each direction has its own

@@ -21,13 +21,13 @@ from typing import Any, Literal, Union
 
 import numpy as np
 
-from .config import FORGET_BIAS, BiLMConfig, parameter_shapes
+from ..model.config import FORGET_BIAS, BiLMConfig, parameter_shapes
+from ..model.memory import Arrays
+from ..model.packing import mirrored, windows
+from ..model.threads import side_by_side
 from .encoder import stored_type
 from .kernel import Kernel
 from .kernel.numpy_kernel import LSTMWeights, mark_overflow, sigmoid
-from .memory import Arrays
-from .packing import mirrored, windows
-from .threads import side_by_side
 
 # Rows per input product, in the lowest layer and in higher layers. The results are small enough to
 # stay in the processor's caches until the steps read them.

@@ -1,13 +1,9 @@
 """Softmax of a language model in NumPy, for evaluation without training."""
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from ..bilm.softmax import Softmax
 
 # Maximum number of logits in memory.
 CHUNK_LOGITS = 2**22
@@ -31,15 +27,6 @@ class FrozenSoftmax:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the weights by name."""
         return dict(self._arrays)
-
-    def thaw(self) -> "Softmax":
-        """Make a PyTorch module for training.
-
-        RETURNS (Softmax): A module with a copy of the weights.
-        RAISES (ImportError): PyTorch is not installed.
-        """
-        # `frozen` imports `bilm` only here, so that callers do not need to.
-        return import_module("..bilm.softmax", __package__).thaw_softmax(self)
 
     @property
     def sizes(self) -> tuple[int, int]:

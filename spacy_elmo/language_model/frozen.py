@@ -6,11 +6,11 @@ from typing import Union
 
 import numpy as np
 
-from ..frozen.config import BiLMConfig
 from ..frozen.model import FrozenBiLM
 from ..frozen.recurrence import FrozenState
 from ..frozen.softmax import FrozenSoftmax
-from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN, Vocabulary
+from ..model.config import BiLMConfig
+from ..model.vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN, Vocabulary
 from ..text.corpus import END_ID, START_ID
 from ..weights.formats import read_model
 from ..weights.softmax_file import SOFTMAX_FILE

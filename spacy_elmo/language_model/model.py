@@ -12,7 +12,7 @@ from ..bilm.graph import RecordedStacks
 from ..bilm.lstm import BiLMState
 from ..bilm.model import BiLM
 from ..bilm.softmax import Softmax, freeze
-from ..frozen.vocabulary import Vocabulary
+from ..model.vocabulary import Vocabulary
 from ..weights.bundle import ModelBundle
 from ..weights.pipeline_folder import PipelineFolder
 from .frozen import check_predicts, types_of

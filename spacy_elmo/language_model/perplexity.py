@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from ..frozen.vocabulary import UNKNOWN_ID
+from ..model.vocabulary import UNKNOWN_ID
 from ..text.corpus import END_ID, Corpus
 from .frozen import FrozenLanguageModel
 from .windows import evaluation_windows

@@ -28,9 +28,9 @@ from ..embedding.features import Piece, kept_layers
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 from ..files import user_path
-from ..frozen.config import BiLMConfig
 from ..frozen.model import FrozenBiLM
-from ..frozen.threads import limit_threads_after_fork
+from ..model.config import BiLMConfig
+from ..model.threads import limit_threads_after_fork
 from ..weights.state_dict_file import import_torch
 from .fitting import AnyBiLM, check_bilm, config_differences, fitting, frozen, precision_of
 

@@ -11,9 +11,9 @@ from thinc.api import get_torch_default_device
 
 from ..embedding.embed import AnyBiLM
 from ..embedding.settings import ElmoSettings
-from ..frozen.config import BiLMConfig
 from ..frozen.kernel import resolve_precision
 from ..frozen.model import FrozenBiLM
+from ..model.config import BiLMConfig
 from ..weights.state_dict_file import import_torch
 
 
@@ -60,7 +60,9 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
     if settings.frozen and device == "cpu":
         return frozen(bilm).replace(precision=settings.precision, cache=settings.cache)
     import_torch("A language model that is fine-tuned or runs on a GPU")
-    module = bilm.thaw() if isinstance(bilm, FrozenBiLM) else bilm
+    from ..bilm.model import BiLM
+
+    module = BiLM.from_frozen(bilm) if isinstance(bilm, FrozenBiLM) else bilm
     module.precision = settings.precision
     return module.eval().requires_grad_(not settings.frozen).to(device)
 

@@ -18,7 +18,7 @@ from .finite import check_loss
 
 if TYPE_CHECKING:
     from ..bilm.model import BiLM
-    from ..frozen.config import BiLMConfig
+    from ..model.config import BiLMConfig
 
 START_BUCKET, END_BUCKET, N_MARKS = 0, 1, 2
 CHUNK_SCORES = 2**22  # Maximum number of scores in memory at a time.

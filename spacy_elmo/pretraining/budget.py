@@ -12,7 +12,7 @@ machine. Invariant: more time or more text never leads to smaller sizes.
 import re
 from typing import Any, NamedTuple, Optional
 
-from ..frozen.config import BiLMConfig, Filters
+from ..model.config import BiLMConfig, Filters
 from .config import InitSettings, TrainingSettings, VocabularySettings
 
 EXAMPLES = '"2 cores, 60 minutes", "1 GPU, 1 day", "the paper"'

@@ -25,9 +25,9 @@ from ..bilm.softmax import make_softmax
 from ..files import atomic_stream, full_disk, sweep
 from ..files.errors import bounded
 from ..files.terminal import msg
-from ..frozen.config import BiLMConfig
-from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
+from ..model.config import BiLMConfig
+from ..model.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..weights.attribution import inherited
 from .config import PretrainingConfig
 from .stopping import LOWERED

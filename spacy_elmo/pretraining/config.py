@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from thinc.api import Config, ConfigValidationError
 
 from ..files import check_regular, user_path
-from ..frozen.config import BiLMConfig
+from ..model.config import BiLMConfig
 
 
 def _name(given: Any) -> Any:

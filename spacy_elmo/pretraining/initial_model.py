@@ -7,11 +7,17 @@ import torch
 
 from ..bilm.model import BiLM
 from ..bilm.precision import has_bfloat16
-from ..bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, Softmax, make_softmax
+from ..bilm.softmax import (
+    AdaptiveSoftmax,
+    LanguageModelSoftmax,
+    Softmax,
+    make_softmax,
+    thaw_softmax,
+)
 from ..files.terminal import msg
-from ..frozen.config import BiLMConfig
-from ..frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..language_model.model import LanguageModel
+from ..model.config import BiLMConfig
+from ..model.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from ..text.corpus import Corpus
 from ..weights.formats import read_bundle
 from ..weights.vocabulary_files import VOCABULARY_FILE
@@ -42,8 +48,8 @@ def initial_model(config: PretrainingConfig, train: Corpus) -> tuple[LanguageMod
         return LanguageModel(bilm, _new_softmax(config, bilm, vocabulary), vocabulary), 0
     bundle = read_bundle(init)
     # Training changes the vectors, so the alignment would not fit them.
-    bilm = bundle.bilm.replace(alignment=None).thaw().train()
-    known = bundle.prediction and (bundle.prediction[0].thaw(), bundle.prediction[1])
+    bilm = BiLM.from_frozen(bundle.bilm.replace(alignment=None)).train()
+    known = bundle.prediction and (thaw_softmax(bundle.prediction[0]), bundle.prediction[1])
     _check_trainable(init, bilm.config)
     if known is not None and settings.vocabulary == "keep":
         _check_kept(init, bilm, known[0], config.training)

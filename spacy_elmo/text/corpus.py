@@ -10,7 +10,7 @@ from typing import Optional, Union
 
 import numpy as np
 
-from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
+from ..model.vocabulary import SENTENCE_END, SENTENCE_START
 from .reading import Inputs, find_files, read_sentences
 from .shards import Shards
 

@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..files import atomic_stream, progress_bar
-from ..frozen.vocabulary import SENTENCE_END, SENTENCE_START
+from ..model.vocabulary import SENTENCE_END, SENTENCE_START
 from .corpus import Corpus, number_tokens
 from .manifest import TOKENS
 from .reading import sentences_of_lines, splitter_of

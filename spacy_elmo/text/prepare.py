@@ -22,7 +22,7 @@ from ..files import delete_ours, full_disk, is_ours, lock, make_ours, progress_b
 from ..files.paths import content_names
 from ..files.remote import is_url
 from ..files.unfinished import is_temporary
-from ..frozen.vocabulary import Vocabulary
+from ..model.vocabulary import Vocabulary
 from .chunks import ChunkReader
 from .corpus import Corpus
 from .manifest import (

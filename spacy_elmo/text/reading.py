@@ -14,10 +14,9 @@ import srsly
 
 from ..files import user_path
 from ..files.compression import suffix_of
-from ..files.errors import named_errors
+from ..files.errors import named_errors, shortened
 from ..files.input_files import numbered_lines
 from ..files.unfinished import MARKER
-from ..frozen.config import shortened
 
 if TYPE_CHECKING:
     from spacy.language import Language

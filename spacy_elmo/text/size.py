@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..files.compression import UNPACK_ERRORS, compression_of, unpack
-from ..frozen.config import BiLMConfig
+from ..model.config import BiLMConfig
 from .manifest import read_manifest
 from .reading import Inputs, ending, find_files, is_jsonl, read_record, read_sentences
 

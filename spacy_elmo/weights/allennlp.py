@@ -9,11 +9,11 @@ import numpy as np
 import srsly
 
 from ..files import OpenedFile, publish, temporary_folder
-from ..files.errors import named_errors
+from ..files.errors import listed, named_errors
 from ..files.hdf5 import guarded_hdf5
-from ..frozen.config import BiLMConfig, listed
 from ..frozen.softmax import FrozenSoftmax
-from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
+from ..model.config import BiLMConfig
+from ..model.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .allennlp_files import (
     OPTIONS_FILE,
     SUFFIXES,

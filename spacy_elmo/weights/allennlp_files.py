@@ -4,7 +4,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Any, Optional
 
-from ..frozen.vocabulary import InputVocabulary
+from ..model.vocabulary import InputVocabulary
 from .archives import File, beside_weights, stem, suffix
 from .vocabulary_files import PACKED, VOCABULARY_FILE, read_vocab
 

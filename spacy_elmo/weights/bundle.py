@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Optional
 import numpy as np
 import srsly
 
-from ..files.errors import named_errors
+from ..files.errors import named_errors, shortened
 from ..files.paths import content_names
-from ..frozen.config import shortened
 from ..frozen.model import FrozenBiLM
 from ..frozen.softmax import FrozenSoftmax
-from ..frozen.vocabulary import Vocabulary
+from ..model.vocabulary import Vocabulary
 from .archives import File
 from .tensor_file import rounded
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..frozen.config import NO_CHARACTERS, BiLMConfig, swapped_gates
 from ..frozen.model import FrozenBiLM
-from ..frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
+from ..model.config import NO_CHARACTERS, BiLMConfig, swapped_gates
+from ..model.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters, without_forget_bias
 from .state_dict_file import StateDict, read_state_dict
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from ..files import checksum
-from ..frozen.config import count_parameters
+from ..model.config import count_parameters
 from .allennlp import AllenNLP
 from .archives import SUFFIX, opened_path
 from .bundle import Format, ModelBundle

@@ -10,9 +10,8 @@ from typing import Optional
 import h5py
 import numpy as np
 
-from ..files.errors import named_errors
+from ..files.errors import named_errors, shortened
 from ..files.hdf5 import text_attribute
-from ..frozen.config import shortened
 from .archives import Readable, opened
 from .layout import StoredArrays
 from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked

@@ -14,11 +14,11 @@ from typing import Any, Optional
 import numpy as np
 
 from ..files import OpenedFile
-from ..files.errors import named_errors
-from ..frozen.config import FORGET_BIAS, BiLMConfig, shortened, swapped_gates
-from ..frozen.memory import Weights
+from ..files.errors import named_errors, shortened
 from ..frozen.model import FrozenBiLM
-from ..frozen.vocabulary import Vocabularies
+from ..model.config import FORGET_BIAS, BiLMConfig, swapped_gates
+from ..model.memory import Weights
+from ..model.vocabulary import Vocabularies
 from .archives import File
 
 Arrays = list[np.ndarray]

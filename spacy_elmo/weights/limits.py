@@ -1,7 +1,7 @@
 """Limits for the files of a model.
 
 Readers refuse files above a limit before they unpack or parse them. The limits for the sizes of a
-model are in `frozen.config`.
+model are in `model.config`.
 """
 
 # Bytes of a JSON file (options.json, config.json, meta.json) or of a safetensors header.

@@ -9,10 +9,10 @@ import numpy as np
 import srsly
 
 from ..files import atomic_folder
-from ..files.errors import named_errors
-from ..frozen.config import NO_CHARACTERS, BiLMConfig, shortened, swapped_gates
+from ..files.errors import named_errors, shortened
 from ..frozen.model import FrozenBiLM
-from ..frozen.vocabulary import InputVocabulary, Vocabularies
+from ..model.config import NO_CHARACTERS, BiLMConfig, swapped_gates
+from ..model.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, beside_weights, read_object
 from .attribution import LICENSES_FILE
 from .bundle import Format, ModelBundle

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..frozen.model import FrozenBiLM
-from ..frozen.vocabulary import SPECIAL, InputVocabulary
+from ..model.vocabulary import SPECIAL, InputVocabulary
 from .archives import File
 from .bundle import Prediction
 from .layout import plain, read_parameters

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from ..files import atomic_folder, atomic_write
-from ..files.errors import named_errors
-from ..frozen.config import listed, shortened
+from ..files.errors import listed, named_errors, shortened
 from .archives import File, beside_weights, read_bytes, read_object
 from .attribution import LICENSES_FILE, META_FILE
 from .bundle import ModelBundle

@@ -15,11 +15,11 @@ from safetensors import SafetensorError, safe_open
 
 from ..files import atomic_stream, atomic_write, put_on_disk
 from ..files.errors import bounded, named_errors
-from ..frozen.config import BiLMConfig, parameter_shapes
-from ..frozen.memory import Arrays, Weights
 from ..frozen.model import FrozenBiLM
 from ..frozen.softmax import FrozenSoftmax
-from ..frozen.vocabulary import InputVocabulary, Vocabularies
+from ..model.config import BiLMConfig, parameter_shapes
+from ..model.memory import Arrays, Weights
+from ..model.vocabulary import InputVocabulary, Vocabularies
 from .archives import File, beside_weights
 from .attribution import take_attribution
 from .bundle import Format, ModelBundle, checked_provenance

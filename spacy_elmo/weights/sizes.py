@@ -9,7 +9,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from ..frozen.config import NO_CHARACTERS, BiLMConfig
+from ..model.config import NO_CHARACTERS, BiLMConfig
 
 Places = dict[str, tuple[str, ...]]
 

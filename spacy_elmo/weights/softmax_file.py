@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 
 from ..files.errors import named_errors
 from ..frozen.softmax import FrozenSoftmax, softmax_shapes
-from ..frozen.vocabulary import Vocabulary
+from ..model.vocabulary import Vocabulary
 from .archives import File
 from .bundle import Prediction
 from .layout import plain, read_parameters

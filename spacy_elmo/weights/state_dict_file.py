@@ -12,8 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..files.errors import bounded
-from ..frozen.config import shortened
+from ..files.errors import bounded, shortened
 from .archives import Readable, check_directory, opened
 from .layout import StoredArrays
 from .limits import LARGEST_PICKLE, MAX_ENTRIES

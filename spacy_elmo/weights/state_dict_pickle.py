@@ -13,7 +13,7 @@ import pickletools
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from ..frozen.config import shortened
+from ..files.errors import shortened
 from .limits import LARGEST_PICKLE, MAX_DIMENSIONS
 
 # NumPy types of the storages. NumPy has no bfloat16, so these are the bits.

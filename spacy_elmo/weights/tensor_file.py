@@ -10,7 +10,7 @@ from safetensors import deserialize
 from safetensors.numpy import save as write_tensors
 
 from ..files import OpenedFile
-from ..frozen.config import shortened
+from ..files.errors import shortened
 from ..frozen.kernel.numpy_kernel import bfloat16_bits, to_bfloat16
 from .archives import opened
 from .layout import StoredArrays

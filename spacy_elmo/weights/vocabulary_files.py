@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Optional
 
-from ..files.errors import named_errors
-from ..frozen.config import listed
-from ..frozen.vocabulary import InputVocabulary, fits_a_line
+from ..files.errors import listed, named_errors
+from ..model.vocabulary import InputVocabulary, fits_a_line
 from .archives import File, read_bytes
 from .limits import LARGEST_LINE, SMALL
 

@@ -14,9 +14,9 @@ from spacy_elmo.bilm.graph import RecordedStacks
 from spacy_elmo.bilm.lstm import BiLMState, ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import SampledSoftmaxLoss
-from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.frozen.packing import pack
 from spacy_elmo.layers import bilm as layer
+from spacy_elmo.model.config import BiLMConfig
+from spacy_elmo.model.packing import pack
 
 from helpers.models import SENTENCES, tiny_bilm, tiny_module
 

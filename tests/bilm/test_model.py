@@ -6,7 +6,7 @@ from spacy_elmo.bilm import token_encoder
 from spacy_elmo.bilm.lstm import BiLMState
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 
 from helpers.models import tiny_module
 

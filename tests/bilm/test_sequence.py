@@ -7,7 +7,7 @@ import torch
 from spacy_elmo.bilm import lstm_products
 from spacy_elmo.bilm.lstm import ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.sequence import ProjectedLSTMSequence, SequenceOptions
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 
 from helpers.plain_lstm import plain_loop
 

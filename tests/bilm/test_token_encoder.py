@@ -5,8 +5,8 @@ import torch.nn.functional as F
 
 from spacy_elmo.bilm import token_encoder
 from spacy_elmo.bilm.token_encoder import CharacterCNN, ConvolutionMaximum
-from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.frozen.indexers import character_ids
+from spacy_elmo.model.config import BiLMConfig
+from spacy_elmo.model.indexers import character_ids
 
 from helpers.models import SENTENCES
 

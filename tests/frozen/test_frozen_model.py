@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.encoder import TokenVectorCache
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
-from spacy_elmo.frozen.memory import Weights
 from spacy_elmo.frozen.model import FrozenBiLM
+from spacy_elmo.model.memory import Weights
 from spacy_elmo.weights import read_weights
 
 from helpers import reference_manylangs
@@ -32,16 +33,16 @@ def halved(bilm):
     return FrozenBiLM(bilm.config, bilm.vocabularies, Weights(arrays))
 
 
-def test_thawed_and_frozen_again():
+def test_module_and_frozen_again():
     """Bit for bit; each has its own copy of the weights."""
     aligned = np.eye(10, dtype="float32")[::-1].copy()
     frozen = tiny_bilm().replace(alignment=aligned, provenance={"tokens": 3})
     expected = frozen.embed(SENTENCES)[0]
-    module = frozen.thaw()
+    module = BiLM.from_frozen(frozen)
     assert not module.training
     assert all(weight.requires_grad for weight in module.parameters())
     again = module.freeze()
-    for model in (again, again.thaw().freeze()):
+    for model in (again, BiLM.from_frozen(again).freeze()):
         assert model.checksum() == frozen.checksum() == module.checksum()
         assert (model.provenance, model.config) == ({"tokens": 3}, frozen.config)
         same_layers(model, expected)
@@ -119,7 +120,7 @@ def test_replaced_settings():
 def test_what_modules_have_is_explained():
     frozen = tiny_bilm()
     for name in ("parameters", "state_dict", "requires_grad_", "to", "train"):
-        with pytest.raises(AttributeError, match=rf"no attribute '{name}'.*thaw.*set_bilm"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}'.*from_frozen.*set_bilm"):
             getattr(frozen, name)
 
 

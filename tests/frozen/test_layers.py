@@ -15,14 +15,14 @@ from spacy_elmo.bilm import token_encoder
 from spacy_elmo.bilm.lstm import BiLMState
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen import encoder, recurrence
-from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.frozen.indexers import CODE_POINT_SPECIAL
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
-from spacy_elmo.frozen.memory import Weights
 from spacy_elmo.frozen.model import FrozenBiLM
-from spacy_elmo.frozen.packing import windows
 from spacy_elmo.frozen.recurrence import FrozenState
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.model.config import BiLMConfig
+from spacy_elmo.model.indexers import CODE_POINT_SPECIAL
+from spacy_elmo.model.memory import Weights
+from spacy_elmo.model.packing import windows
+from spacy_elmo.model.vocabulary import InputVocabulary, Vocabularies
 
 from helpers import reference
 from helpers.models import MODELS, SENTENCES, check_state, tiny_bilm, tiny_module, tiny_options
@@ -46,7 +46,7 @@ def on_engine(bilm, engine):
     """The same weights, computed by a kernel or by PyTorch."""
     if engine in KERNELS:
         return bilm.replace(kernel=find_kernel(engine))
-    return bilm.thaw().requires_grad_(engine == "gradients")
+    return BiLM.from_frozen(bilm).requires_grad_(engine == "gradients")
 
 
 @pytest.fixture(params=[*KERNELS, "torch"])

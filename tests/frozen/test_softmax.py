@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm import softmax as torch_module
-from spacy_elmo.bilm.softmax import freeze, make_softmax
+from spacy_elmo.bilm.softmax import freeze, make_softmax, thaw_softmax
 from spacy_elmo.frozen import softmax as module
 from spacy_elmo.frozen.softmax import FrozenSoftmax, softmax_shapes
 
@@ -55,7 +55,11 @@ def test_likelihood_by_the_formula(monkeypatch, kind, n_words, type):
     assert found.dtype == "float64"
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     loss = -expected[np.arange(9), targets].sum()
-    exact = frozen.thaw().double(), torch.from_numpy(contexts).double(), torch.from_numpy(targets)
+    exact = (
+        thaw_softmax(frozen).double(),
+        torch.from_numpy(contexts).double(),
+        torch.from_numpy(targets),
+    )
     for n_logits in (module.CHUNK_LOGITS, 2 * n_words, 1):
         monkeypatch.setattr(module, "CHUNK_LOGITS", n_logits)
         monkeypatch.setattr(torch_module, "CHUNK_LOGITS", n_logits)
@@ -81,12 +85,12 @@ def test_sizes_and_round_trip(kind, n_words):
     before = {name: values.copy() for name, values in frozen.arrays().items()}
     shapes = {name: values.shape for name, values in before.items()}
     assert shapes == softmax_shapes(kind, n_words=n_words, width=8)
-    for each in (softmax, frozen.thaw()):  # neither shares memory with it
+    for each in (softmax, thaw_softmax(frozen)):  # neither shares memory with it
         for weight in each.parameters():
             weight.data.zero_()
     for name, values in frozen.arrays().items():
         np.testing.assert_array_equal(values, before[name])
-    assert all(weight.requires_grad for weight in frozen.thaw().parameters())
+    assert all(weight.requires_grad for weight in thaw_softmax(frozen).parameters())
 
 
 def test_clusters_of_large_vocabularies():

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from spacy_elmo.bilm.softmax import LanguageModelSoftmax
-from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import LanguageModel, save_model
+from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.weights import read_weights
 
 from helpers.models import SENTENCES, tiny_module

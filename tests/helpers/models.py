@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.memory import Weights
 from spacy_elmo.frozen.model import FrozenBiLM
+from spacy_elmo.model.memory import Weights
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
@@ -118,7 +118,7 @@ def write_safetensors(path: Path, provenance: dict[str, Any] | None = None) -> P
 
 def tiny_module(seed: int = 0, **changes: Any) -> BiLM:
     """The same as a PyTorch module whose weights want no gradient."""
-    return tiny_bilm(seed, **changes).thaw().requires_grad_(False)
+    return BiLM.from_frozen(tiny_bilm(seed, **changes)).requires_grad_(False)
 
 
 def weights_of(bilm: Any) -> dict[str, np.ndarray]:

@@ -7,11 +7,12 @@ import spacy
 import torch
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.softmax import LanguageModelSoftmax, make_softmax
-from spacy_elmo.frozen.vocabulary import Vocabulary
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.softmax import LanguageModelSoftmax, make_softmax, thaw_softmax
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.model import LanguageModel, save_model
 from spacy_elmo.language_model.perplexity import perplexity
+from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import read_corpus
 from spacy_elmo.weights import read_weights
 
@@ -30,7 +31,7 @@ def make_model(seed=0, kind="sampled"):
     softmax = make_softmax(kind, n_words=len(WORDS), width=5)
     if kind == "sampled":
         softmax.bias.data.normal_()
-    return LanguageModel(tiny_bilm(seed).thaw(), softmax, Vocabulary(WORDS)).train()
+    return LanguageModel(BiLM.from_frozen(tiny_bilm(seed)), softmax, Vocabulary(WORDS)).train()
 
 
 def save(folder, seed=0, **how):
@@ -59,7 +60,7 @@ def test_language_model_is_read_bit_by_bit(tmp_path, kind):
     assert not (tmp_path / "model" / "old.txt").exists()
     model, again = make_model(kind=kind), read_language_model(tmp_path / "model")
     assert again.vocabulary.words == WORDS
-    assert type(again.softmax.thaw()) is type(model.softmax)
+    assert type(thaw_softmax(again.softmax)) is type(model.softmax)
     for ours, theirs in ((model.bilm, again.bilm), (model.softmax, again.softmax)):
         state = {name: value.detach().numpy() for name, value in ours.state_dict().items()}
         assert_same_arrays(theirs.arrays(), state)
@@ -102,7 +103,7 @@ def test_full_disk_is_an_error_of_the_system(tmp_path):
     """Of whichever file: the run that saves a model goes on after an OSError only."""
     words = [*WORDS, *(f"w{i}" for i in range(20_000))]
     softmax = LanguageModelSoftmax(n_words=len(words), width=5)  # larger than the biLM
-    model = LanguageModel(tiny_bilm(0).thaw(), softmax, Vocabulary(words))
+    model = LanguageModel(BiLM.from_frozen(tiny_bilm(0)), softmax, Vocabulary(words))
     save_model(make_model(), tmp_path / "model", lang="en", provenance={})
     before = content(tmp_path)
     assert max(map(len, before.values())) < 100_000  # so it is the softmax that fails

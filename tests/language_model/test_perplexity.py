@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from spacy_elmo.bilm.softmax import freeze
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.softmax import freeze, thaw_softmax
 from spacy_elmo.language_model import perplexity as module
 from spacy_elmo.language_model.frozen import FrozenLanguageModel, read_language_model
 from spacy_elmo.language_model.model import LanguageModel
@@ -22,7 +23,9 @@ CORPUS = read_corpus(SENTENCES)
 
 
 def thawed(model):
-    made = LanguageModel(model.bilm.thaw(), model.softmax.thaw(), model.vocabulary)
+    made = LanguageModel(
+        BiLM.from_frozen(model.bilm), thaw_softmax(model.softmax), model.vocabulary
+    )
     return made.requires_grad_(False)
 
 

@@ -12,7 +12,7 @@ from spacy.cli.train import train
 from spacy.tokens import DocBin
 from thinc.api import Config
 
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 
 from helpers.commands import run_python
 from helpers.components import concat_input, examples, listener, ner, textcat

@@ -10,10 +10,10 @@ import srsly
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.softmax import AdaptiveSoftmax, freeze
-from spacy_elmo.frozen.vocabulary import SPECIAL, InputVocabulary, Vocabularies
+from spacy_elmo.bilm.softmax import AdaptiveSoftmax, freeze, thaw_softmax
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import perplexity
+from spacy_elmo.model.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from spacy_elmo.pretraining import initial_model as module
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.initial_model import initial_model, product_dtype
@@ -96,7 +96,7 @@ def test_new_vocabulary_takes_over_the_words_it_knows(folder):
     model, softmax_warmup = initial_model(config, OTHER)
     assert softmax_warmup == 7
     old = read_language_model(folder / "sampled-model")
-    rows = old.softmax.thaw()
+    rows = thaw_softmax(old.softmax)
     words = model.vocabulary.words
     assert set(words) == {"<S>", "</S>", "<UNK>", "the", "a", "b", "new", "words"}
     for word, weight, bias in zip(words, model.softmax.weight, model.softmax.bias):
@@ -133,7 +133,7 @@ def test_new_softmax_is_trained_alone_first(folder, kind):
     more = {"softmax": kind, "max_steps": 9, "warmup_steps": 3}
     config = settings_of(folder, "allennlp", init={"softmax_warmup": 5}, **more)
     trainer = Trainer(config, OTHER, DEV)
-    bilm = read_weights(folder / "allennlp").thaw().state_dict()
+    bilm = BiLM.from_frozen(read_weights(folder / "allennlp")).state_dict()
     softmaxes, still, rates, before = [], [], [], []
 
     def on_step(trainer):

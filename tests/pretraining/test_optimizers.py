@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
-from spacy_elmo.frozen.vocabulary import Vocabulary
 from spacy_elmo.language_model.model import LanguageModel
+from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import TrainingSettings
 from spacy_elmo.pretraining.optimizers import Optimizers, learn_rate_factor
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.frozen.softmax import FrozenSoftmax
-from spacy_elmo.frozen.vocabulary import Vocabulary
+from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.text.prepare import prepare
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.formats import read_bundle

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacy_elmo.frozen.vocabulary import Vocabulary
+from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus, prepare
 

@@ -3,8 +3,8 @@ import tracemalloc
 
 import pytest
 
-from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.frozen.indexers import character_ids
+from spacy_elmo.model.config import BiLMConfig
+from spacy_elmo.model.indexers import character_ids
 from spacy_elmo.text import size as text_size
 from spacy_elmo.text.prepare import prepare
 from spacy_elmo.text.size import audit_tokens, estimate_tokens

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.encoder import FrozenEncoder
+from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.readers import make_allennlp_reader
@@ -46,7 +47,7 @@ def check_model(bilm, options, data, words=None):
         layers, state = bilm.embed(sentences, state)
         models.check_layers(layers, expected)
         models.check_state(state, expected_state)
-    trained = bilm.thaw().embed(sentences)[0]
+    trained = BiLM.from_frozen(bilm).embed(sentences)[0]
     expected = reference.layers(options, data, sentences, words=words)[0]
     models.check_layers([layers.detach() for layers in trained], expected)
 
@@ -129,7 +130,7 @@ def test_one_layer_and_one_direction(tmp_path, both, changes, names, said):
     written = {**options, "bidirectional": both if said else None}
     assert ("RNN_1/RNN/LSTMCell/W_P_0" in dumped) == both
     bilm = read_weights(reference.write_hdf5(tmp_path, written, dumped))
-    assert (bilm.config.bidirectional, len(bilm.thaw().stacks)) == (both, 1 + both)
+    assert (bilm.config.bidirectional, len(BiLM.from_frozen(bilm).stacks)) == (both, 1 + both)
     assert bilm.config.width == (1 + both) * bilm.config.projection_dim
     check_model(bilm, options, data)
     warm = reference.layers(options, data, [[]])[1]
@@ -218,7 +219,7 @@ def test_ready_made_vectors(ready_made, tmp_path, monkeypatch):
 
 
 def test_gradients_reach_ready_made_vectors_and_characters(ready_made):
-    bilm = read_ready_made(ready_made[0]).thaw()
+    bilm = BiLM.from_frozen(read_ready_made(ready_made[0]))
     bilm.token_vectors(["cat", "dog"]).sum().backward()
     assert bilm.encoder.words.weight.grad.abs().sum(dim=1).nonzero().tolist() == [[4]]
     characters = bilm.encoder.embedding.weight.grad.abs().sum(dim=1)
@@ -244,7 +245,7 @@ def test_other_ready_made_vectors(ready_made):
 def test_all_layers_of_three_streams_with_carried_state(name, rows, trains):
     """Side by side or alone, frozen and as a module that trains."""
     bilm, state = read_weights(BILM_TF / name), None
-    bilm = bilm.thaw() if trains else bilm
+    bilm = BiLM.from_frozen(bilm) if trains else bilm
     batches, expected = read_batches(), read_bilm_tf(name)
     assert len(batches) == len(expected) == 8
     for batch, wanted in zip(batches, expected):

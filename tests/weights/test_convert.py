@@ -9,9 +9,10 @@ import spacy
 import torch
 from safetensors.torch import load_file
 
-from spacy_elmo.frozen.vocabulary import Vocabulary
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.model import save_model
+from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.weights import manylangs, read_weights, safetensors_file
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.safetensors_file import softmax_of
@@ -81,7 +82,7 @@ def test_half_precision(tmp_path, source, dtype, name):
     for name, values in conversions.make_model().bilm.freeze().arrays().items():
         want = bfloat16(values) if dtype == "bfloat16" else values.astype(dtype).astype("float32")
         np.testing.assert_array_equal(bilm.arrays()[name], want)
-        weight = bilm.thaw().get_parameter(name)
+        weight = BiLM.from_frozen(bilm).get_parameter(name)
         assert weight.dtype == torch.float32 and (weight.detach().numpy() == want).all()
         n_changed += int((want != values).sum())
         largest = max(largest, float(np.abs(want - values).max()))

@@ -12,10 +12,10 @@ import torch
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax, freeze
-from spacy_elmo.frozen.config import NO_CHARACTERS
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.model import save_model
+from spacy_elmo.model.config import NO_CHARACTERS
+from spacy_elmo.model.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.weights import locate, read_weights
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.convert import LossError, convert

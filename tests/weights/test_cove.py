@@ -4,8 +4,9 @@ import spacy
 import torch
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.language_model.frozen import FrozenLanguageModel
+from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.weights.cove import WordVectors, read_cove
 from spacy_elmo.weights.safetensors_file import from_bytes, to_bytes, write
 
@@ -66,7 +67,7 @@ def test_layers_and_states_are_those_of_pytorch(file, lstm, vectors, tmp_path):
 
 
 def test_gradients_are_those_of_pytorch(lstm, file, vectors):
-    bilm = read_cove(file, vectors).thaw()
+    bilm = BiLM.from_frozen(read_cove(file, vectors))
     rng = torch.Generator().manual_seed(1)
     chosen = [sentence for sentence in SENTENCES if sentence and "dog" not in sentence]
     layers, _ = bilm.embed(chosen)

@@ -9,9 +9,9 @@ import pytest
 
 import spacy_elmo
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.config import NO_CHARACTERS, BiLMConfig
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.model.config import NO_CHARACTERS, BiLMConfig
+from spacy_elmo.model.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.registry import registry
 from spacy_elmo.weights import formats, read_weights, safetensors_file
 from spacy_elmo.weights.bundle import Format, ModelBundle

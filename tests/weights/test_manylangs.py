@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.frozen.vocabulary import InputVocabulary
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.language_model.frozen import read_language_model
+from spacy_elmo.model.vocabulary import InputVocabulary
 from spacy_elmo.weights import manylangs, read_weights, safetensors_file
 from spacy_elmo.weights.convert import LossError, convert
 from spacy_elmo.weights.formats import describe, read_bundle
@@ -61,7 +62,7 @@ def test_fixture(tmp_path):
     assert sum(map(len, sentences)) == 20
     check_layers(bilm.embed(sentences)[0], expected)
     with torch.no_grad():
-        check_layers(bilm.thaw().embed(sentences)[0], expected)
+        check_layers(BiLM.from_frozen(bilm).embed(sentences)[0], expected)
     assert convert(MANYLANGS, tmp_path / "a", format="manylangs")[1] == []
     assert_same_vectors(tmp_path / "a", MANYLANGS)
 
@@ -70,7 +71,7 @@ def check_model(bilm, sizes, tensors):
     """Against numpy, frozen and as a module that trains."""
     expected = reference.layers(sizes, tensors, SENTENCES)
     check_layers(bilm.embed(SENTENCES)[0], expected)
-    trained = bilm.thaw().embed(SENTENCES)[0]
+    trained = BiLM.from_frozen(bilm).embed(SENTENCES)[0]
     check_layers([layers.detach() for layers in trained], expected)
 
 
@@ -259,7 +260,7 @@ def test_pipelines_languages_and_provenance(tmp_path, folder):
 
 
 def test_forget_biases_that_lose_bits(tmp_path, folder):
-    module = read_weights(folder).thaw().requires_grad_(False)
+    module = BiLM.from_frozen(read_weights(folder)).requires_grad_(False)
     bias = module.stacks[1][0].bias
     bias[40], bias[41], bias[0] = 1e-9, 0.25, 1e-9  # The last is no forget gate; 1 + 1e-9 is 1.
     safetensors_file.write(module.freeze(), tmp_path / "a.safetensors")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.frozen.config import NO_CHARACTERS, BiLMConfig, parameter_shapes
-from spacy_elmo.frozen.memory import Weights
 from spacy_elmo.frozen.model import FrozenBiLM
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.model.config import NO_CHARACTERS, BiLMConfig, parameter_shapes
+from spacy_elmo.model.memory import Weights
+from spacy_elmo.model.vocabulary import InputVocabulary, Vocabularies
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.formats import read_model

@@ -23,14 +23,14 @@ import typer
 from wasabi import msg
 
 from spacy_elmo.cli.errors import no_traceback
-from spacy_elmo.frozen.config import BiLMConfig, parameter_shapes
-from spacy_elmo.frozen.indexers import BOS as SENTENCE_START_ID
-from spacy_elmo.frozen.indexers import BOW, CODE_POINT_SPECIAL, EOW, PAD
-from spacy_elmo.frozen.indexers import EOS as SENTENCE_END_ID
-from spacy_elmo.frozen.memory import Weights
 from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.frozen.softmax import FrozenSoftmax
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies, Vocabulary
+from spacy_elmo.model.config import BiLMConfig, parameter_shapes
+from spacy_elmo.model.indexers import BOS as SENTENCE_START_ID
+from spacy_elmo.model.indexers import BOW, CODE_POINT_SPECIAL, EOW, PAD
+from spacy_elmo.model.indexers import EOS as SENTENCE_END_ID
+from spacy_elmo.model.memory import Weights
+from spacy_elmo.model.vocabulary import InputVocabulary, Vocabularies, Vocabulary
 from spacy_elmo.text.prepare import open_corpus
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.formats import read_bundle

@@ -9,6 +9,7 @@ import torch
 import typer
 from wasabi import msg
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.errors import no_traceback
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.safetensors_file import write
@@ -29,7 +30,7 @@ def main(
         if not bilm.config.bidirectional:
             raise ValueError(f"{model} has only one direction")
         output.parent.mkdir(parents=True, exist_ok=True)
-        module = bilm.thaw()
+        module = BiLM.from_frozen(bilm)
         with torch.no_grad():
             for lstm in module.stacks[1 - DIRECTIONS.index(direction)]:
                 lstm.projection.zero_()

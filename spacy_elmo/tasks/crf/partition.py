@@ -16,7 +16,7 @@ import torch
 from thinc.api import torch2xp, xp2torch
 from torch import Tensor
 
-from ...frozen.packing import pack
+from ...model.packing import pack
 from ..shared.bio import BIOTags
 from .model import CRF_PARAMS, Chains
 

@@ -8,8 +8,8 @@ from thinc.api import Model, chain, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import get_width
 
-from ...frozen.packing import pack
-from ...frozen.threads import limit_threads_after_fork
+from ...model.packing import pack
+from ...model.threads import limit_threads_after_fork
 from ...registry import registry
 from . import Encoder, Vectors, check_even, check_rate, check_sizes
 from .torch_module import require_torch

@@ -10,10 +10,9 @@ from spacy.errors import Errors
 from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp2torch
 from thinc.types import FloatsXd
 
-from ...files.errors import named_errors
-from ...frozen.config import shortened
-from ...frozen.threads import limit_threads_after_fork
+from ...files.errors import named_errors, shortened
 from ...layers.bilm import copy_shim, swapped_weights
+from ...model.threads import limit_threads_after_fork
 from ...weights.state_dict_file import import_torch
 
 if TYPE_CHECKING:

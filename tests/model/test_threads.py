@@ -4,9 +4,9 @@ import threading
 import numpy as np
 import pytest
 
-from spacy_elmo.frozen import threads
 from spacy_elmo.frozen.kernel import available_kernels, find_kernel
-from spacy_elmo.frozen.threads import LONG_TASK, side_by_side
+from spacy_elmo.model import threads
+from spacy_elmo.model.threads import LONG_TASK, side_by_side
 
 from helpers.commands import run_python
 from helpers.models import SENTENCES, tiny_bilm
@@ -68,7 +68,7 @@ def test_number_of_threads():
     process has one thread."""
     script = """
 import os, sys
-from spacy_elmo.frozen.threads import limit_threads, n_threads
+from spacy_elmo.model.threads import limit_threads, n_threads
 assert "torch" not in sys.modules
 for given in ("3", "0", "many"):
     os.environ["OMP_NUM_THREADS"] = given

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence, Sized
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
 from .config import BiLMConfig
 from .vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN, InputVocabulary, Vocabularies
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # Ids are the same as in AllenNLP: bilm-tf's ids plus 1, because 0 is a masked position.
 BOS, EOS, BOW, EOW, PAD = 257, 258, 259, 260, 261
@@ -29,8 +26,8 @@ class TokenIds(NamedTuple):
         if the model reads only characters. *Shape:* `(n_tokens,)`
     """
 
-    characters: Union[np.ndarray, "Tensor", None]
-    words: Union[np.ndarray, "Tensor", None]
+    characters: Any
+    words: Any
 
 
 class TokenIndexer:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from spacy_elmo.frozen.config import BiLMConfig
+from spacy_elmo.model.config import BiLMConfig
 
 from helpers.models import CHANGED, WORDS_ONLY
 

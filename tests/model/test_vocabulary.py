@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabulary
+from spacy_elmo.model.vocabulary import InputVocabulary, Vocabulary
 from spacy_elmo.text.corpus import read_corpus
 
 SPECIAL = ["<S>", "</S>", "<UNK>"]

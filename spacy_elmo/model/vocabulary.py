@@ -8,8 +8,7 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from ..files import atomic_write
-from ..files.errors import named_errors
-from .config import listed, shortened
+from ..files.errors import listed, named_errors, shortened
 
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"

@@ -1,12 +1,14 @@
 """Sizes of a biLM, and the shapes and layout of its weights."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Annotated, Any, Literal, Optional, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from ..files.errors import listed, shortened
 
 # Added to the bias of the forget gate when a model runs. Stored weights do not include it.
 FORGET_BIAS = 1.0
@@ -18,8 +20,6 @@ N_BYTE_CHARACTERS = 262
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
-# Maximum characters of a value and maximum number of names in an error message.
-LONGEST, SHOWN = 80, 5
 
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 Dim = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
@@ -290,23 +290,6 @@ def parameter_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
 def count_parameters(config: BiLMConfig) -> int:
     """Return the number of parameters of a biLM."""
     return sum(math.prod(shape) for shape in parameter_shapes(config).values())
-
-
-def shortened(value: Any) -> str:
-    """Convert a value from a file to text for an error message, and cut long text."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names from a file for an error message.
-
-    names (Sequence[str]): The names.
-    RETURNS (str): The first names, shortened, and the number of other names.
-    """
-    shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in names[:SHOWN]]
-    more = [f"{len(names) - SHOWN:,} others"] if len(names) > SHOWN else []
-    return ", ".join([*shown, *more])
 
 
 def check_precision(precision: str) -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.frozen.packing import lay_out, mirrored, pack, windows, without_ends
+from spacy_elmo.model.packing import lay_out, mirrored, pack, windows, without_ends
 
 
 @pytest.mark.parametrize("max_items", [1, 2, 4, 6, 7, 100])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.frozen.config import BiLMConfig
-from spacy_elmo.frozen.indexers import character_ids, make_indexer
-from spacy_elmo.frozen.vocabulary import InputVocabulary, Vocabularies
+from spacy_elmo.model.config import BiLMConfig
+from spacy_elmo.model.indexers import character_ids, make_indexer
+from spacy_elmo.model.vocabulary import InputVocabulary, Vocabularies
 
 from helpers import reference, reference_manylangs
 from helpers.models import SENTENCES

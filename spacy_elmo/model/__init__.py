@@ -1,0 +1,1 @@
+"""Definition of a language model without computation: sizes, vocabularies, ids and packing."""
