@@ -90,7 +90,7 @@ def test_demo_data_is_the_same_every_time(tmp_path):
     call("demo.data", tmp_path / "a")
     run("demo.data", tmp_path / "b")  # another process has other hashes
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert {"lm-train.txt", "textcat-test.spacy"} <= {*names}
+    assert {"lm-train.txt", "ner-test.spacy"} <= {*names}
     for name in names:
         one, two = (tmp_path / folder / name for folder in ("a", "b"))
         assert one.read_bytes() == two.read_bytes()

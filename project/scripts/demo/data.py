@@ -1,10 +1,10 @@
-"""Generator of the demo's data: text for a language model, and two small labeled tasks.
+"""Generator of the demo's data: text for a language model, and a small corpus for NER.
 
-All sentences are built from the word lists and sentence frames in grammar.py. In both tasks, the
-label depends on the context of a word: is a name a PERSON, a PLACE or a FIRM, and does a word such
-as "bank" or "crane" mean something in NATURE or in CULTURE? The context contains cue words. The
-labeled training sets contain only some of the cue words. The dev and test sets contain all of them,
-and so does the text for the language model, in similar contexts.
+All sentences are built from the word lists and sentence frames in grammar.py. In the corpus for
+NER, the label of a name depends on its context: PERSON, PLACE or FIRM. The context contains cue
+words. The training set contains only some of the cue words. The dev and test sets contain all of
+them, and so does the text for the language model, in similar contexts. This text also has words
+with several meanings, such as "bank" and "crane".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Optional, TypeVar
+from typing import TypeVar
 
 import typer
 from spacy.tokens import Doc, DocBin, Span
@@ -25,9 +25,8 @@ from . import grammar
 LM_TRAIN, LM_DEV = 12_000, 600
 SIZES = {
     "ner": {"train": 240, "dev": 200, "test": 400},
-    "textcat": {"train": 120, "dev": 200, "test": 400},
 }
-KNOWN_SHARE = 0.4  # Share of the cue words that occur in the labeled training sets.
+KNOWN_SHARE = 0.4  # Share of the cue words that occur in the labeled training set.
 CLASSES = sorted(grammar.NER)
 LABELS = ("CULTURE", "NATURE")
 Item = TypeVar("Item")
@@ -39,12 +38,10 @@ class Sentence:
 
     words (Tuple[str, ...]): The tokens.
     ents (Tuple[Tuple[int, int, str], ...]): Start, end and label of each entity.
-    label (Optional[str]): The label for textcat; None for NER.
     """
 
     words: tuple[str, ...]
     ents: tuple[tuple[int, int, str], ...] = ()
-    label: Optional[str] = None
 
 
 def split(words: str) -> list[str]:
@@ -163,7 +160,7 @@ class Writer:
         return self.fill(pick(rng, frames[kind]), cue, {"N": first, "M": second})
 
     def sense(self, kind: str) -> Sentence:
-        """Generate a sentence for textcat about an ambiguous word ("plain": an unambiguous one)."""
+        """Generate a sentence about an ambiguous word ("plain": an unambiguous one)."""
         rng, cues = self.rng, self.lexicon.cues
         label = pick(rng, LABELS)
         groups = sorted(group for group, its in grammar.LABELS.items() if its == label)
@@ -186,8 +183,7 @@ class Writer:
                 return pick(rng, targets)
             return pick(rng, cues[label if slot == "S" else group, slot])
 
-        sentence = self.fill(pick(rng, frames[kind]), cue, {})
-        return Sentence(sentence.words, label=label)
+        return self.fill(pick(rng, frames[kind]), cue, {})
 
     def mixture(self, parts: dict[tuple[str, str], int]) -> Sentence:
         """Generate a sentence of a random task and kind. `parts` contains their weights."""
@@ -209,7 +205,6 @@ class Writer:
 # Percentages of the kinds of sentences, by data set.
 PARTS = {
     "ner": {("ner", "one"): 60, ("ner", "two"): 20, ("ner", "pair"): 10, ("ner", "none"): 10},
-    "textcat": {("sense", "one"): 70, ("sense", "two"): 30},
     "lm": {
         ("ner", "one"): 3,
         ("ner", "two"): 7,
@@ -231,8 +226,6 @@ def make_doc(vocab: Vocab, sentence: Sentence) -> Doc:
     following = [*sentence.words[1:], "."]
     doc = Doc(vocab, sentence.words, spaces=[word not in (",", ".") for word in following])
     doc.ents = [Span(doc, start, end, label) for start, end, label in sentence.ents]
-    if sentence.label is not None:
-        doc.cats = {label: float(label == sentence.label) for label in LABELS}
     return doc
 
 
@@ -282,7 +275,7 @@ def main(
     output_dir: Path = typer.Argument(..., help="Output folder", file_okay=False),
     seed: int = typer.Option(0, help="Random seed of the sentences and the known words"),
 ) -> None:
-    """Write lm-{train,dev}.txt and {ner,textcat}-{train,dev,test}.spacy."""
+    """Write lm-{train,dev}.txt and ner-{train,dev,test}.spacy."""
     data = make_data(seed)
     output_dir.mkdir(parents=True, exist_ok=True)
     rows = []
