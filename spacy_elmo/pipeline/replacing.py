@@ -77,7 +77,7 @@ class ReplacedConfig:
         block = {
             "@architectures": "spacy-elmo.Tok2VecElmo.v1",
             "bilm": {**bilm, **shim.bilm.config.to_dict()},
-            "mix": blocks[0].get("mix") if blocks else None,
+            "mix": copy.deepcopy(blocks[0].get("mix")) if blocks else None,
             **shim.settings.tok2vec_config(),
         }
         made.append(block)
