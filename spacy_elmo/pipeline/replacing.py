@@ -113,10 +113,9 @@ class ReplacedConfig:
         # The user's own architecture may make listeners that have no block in the config.
         if len(blocks) < n_listeners:
             return
-        new = {path: change.made_at(path) for path in blocks}
-        if None in new.values():
-            change.config.clear()
-            change.config.update(change.before)
+        new = {path: made for path in blocks if (made := change.made_at(path)) is not None}
+        if len(new) < len(blocks):
+            change.undo()
             raise ValueError(
                 f"replace_listeners of '{name}': its listeners to '{self.pipe.name}' are "
                 f"{list(blocks)}. Give these paths, each once."
@@ -127,7 +126,9 @@ class ReplacedConfig:
     def _config_with(self, tok2vec: dict[str, Any]) -> Optional[Config]:
         """Return the config of the component that contains this config; None if it is unknown."""
         nlp = self.pipe.home
-        for name in () if nlp is None else nlp.component_names:
+        if nlp is None:
+            return None
+        for name in nlp.component_names:
             config = nlp.get_pipe_config(name)
             model = config.get("model")
             if isinstance(model, dict) and model.get("tok2vec") is tok2vec:
@@ -155,6 +156,12 @@ class _Change:
         self.config = config
         self.before = copy.deepcopy(config)
         self.made: list[dict[str, Any]] = []
+
+    def undo(self) -> None:
+        """Restore the config."""
+        if self.config is not None:
+            self.config.clear()
+            self.config.update(self.before)
 
     def made_at(self, path: str) -> Optional[dict[str, Any]]:
         """Return the new block at a path; None if there is none."""
