@@ -108,13 +108,17 @@ class ReplacedConfig:
         return self  # A copy of the model must not copy the pipe and its weights.
 
     def _check_paths(self, change: "_Change", name: str, n_listeners: int) -> None:
-        """Check that new configs are at the paths of all listeners, and add the mixes."""
+        """Check that new configs are at the paths of listeners only, and add the mixes.
+
+        spaCy has checked the number of paths. Blocks with `upstream = "*"` may be more, because
+        they can belong to another pipe.
+        """
         blocks = dict(self._listeners(change.before))
         # The user's own architecture may make listeners that have no block in the config.
         if len(blocks) < n_listeners:
             return
         new = {path: made for path in blocks if (made := change.made_at(path)) is not None}
-        if len(new) < len(blocks):
+        if len(new) < n_listeners:
             change.undo()
             raise ValueError(
                 f"replace_listeners of '{name}': its listeners to '{self.pipe.name}' are "

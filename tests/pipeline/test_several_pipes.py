@@ -158,6 +158,16 @@ def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
     assert block["elmo"]["mix"]["layer_norm"] is True
 
 
+def test_replace_a_listener_beside_one_of_any_pipe(make_two):
+    """The other listener says "*", and is connected to the nearer pipe."""
+    both = listen_to_both()
+    both["elmo"] = ANY
+    nlp = trained(make_two(), {"tagger": tagger(both)}, n_updates=0)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec.tok2vec"])
+    assert nlp.get_pipe("elmo").listener_map == {}
+    assert set(nlp.get_pipe("elmo_news").listener_map) == {"tagger"}
+
+
 @pytest.mark.parametrize("set_vectors", [(True, True), (True, False), (False, True)])
 def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors):
     nlp = make_two(set_vectors=set_vectors[0], other={"set_vectors": set_vectors[1]})
