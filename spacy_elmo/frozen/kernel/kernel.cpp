@@ -38,7 +38,7 @@ struct Matrix {
     int32_t type;
 };
 
-// Input rows of a product: exact, and rounded to bfloat16 or int8 (plus 128). They are rounded once
+// Input rows of a product: exact, and rounded to bfloat16 or int8 (plus `ZERO`). They are rounded once
 // for all panels. A rounded row takes `2 * n_inputs` bytes.
 struct Rows {
     const float* exact;
@@ -57,32 +57,47 @@ struct Rows {
     const uint8_t* low_row(int r) const { return low + r * size * 2; }
 };
 
+// Call `add(row, panel, input, weights)` for each row and each panel. All weights or all inputs are in
+// registers, whichever are fewer: AVX2 has 16 registers, and a sum that does not fit doubles the time.
+template <int ROWS, int N, class Input, class Weights, class Add>
+INLINE void for_pairs(Input&& input, Weights&& weights, Add&& add) {
+    if constexpr (N > ROWS) {
+        decltype(input(0)) inputs[ROWS];
+        for (int r = 0; r < ROWS; r++) inputs[r] = input(r);
+        for (int n = 0; n < N; n++) {
+            const auto of_panel = weights(n);
+            for (int r = 0; r < ROWS; r++) add(r, n, inputs[r], of_panel);
+        }
+    } else {
+        decltype(weights(0)) of_panels[N];
+        for (int n = 0; n < N; n++) of_panels[n] = weights(n);
+        for (int r = 0; r < ROWS; r++) {
+            const auto of_row = input(r);
+            for (int n = 0; n < N; n++) add(r, n, of_row, of_panels[n]);
+        }
+    }
+}
+
 template <int ROWS, int N, int TYPE>
 INLINE void multiply_tile(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     const int64_t size = w.n_inputs;
     const auto* at = static_cast<const typename Stored<TYPE>::type*>(w.panels) + panel * size * 16;
-    for (int64_t k = 0; k < size; k++) {
-        P16 weights[N];
-        for (int n = 0; n < N; n++) weights[n] = load16<TYPE>(at + (n * size + k) * 16);
-        for (int r = 0; r < ROWS; r++) {
-            const P16 input = set16(x.row(r)[k]);
-            for (int n = 0; n < N; n++) sums[r][n] = fma16(input, weights[n], sums[r][n]);
-        }
-    }
+    for (int64_t k = 0; k < size; k++)
+        for_pairs<ROWS, N>([&](int r) { return set16(x.row(r)[k]); },
+                           [&](int n) { return load16<TYPE>(at + (n * size + k) * 16); },
+                           [&](int r, int n, P16 input, P16 weights) { sums[r][n] = fma16(input, weights, sums[r][n]); });
 }
 
 template <int ROWS, int N>
 INLINE void multiply_bf16(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     const int64_t pairs = w.n_inputs / 2;
     const auto* at = static_cast<const uint16_t*>(w.panels) + panel * w.n_inputs * 16;
-    for (int64_t k = 0; k < pairs; k++) {
-        Pairs weights[N];
-        for (int n = 0; n < N; n++) weights[n] = load_pairs(at + (n * pairs + k) * 32);
-        for (int r = 0; r < ROWS; r++) {
-            const Pairs input = repeat_pair(x.low_row(r) + 4 * k);
-            for (int n = 0; n < N; n++) sums[r][n] = dot_pairs(input, weights[n], sums[r][n]);
-        }
-    }
+    for (int64_t k = 0; k < pairs; k++)
+        for_pairs<ROWS, N>([&](int r) { return repeat_pair(x.low_row(r) + 4 * k); },
+                           [&](int n) { return load_pairs(at + (n * pairs + k) * 32); },
+                           [&](int r, int n, const Pairs& input, const Pairs& weights) {
+                               sums[r][n] = dot_pairs(input, weights, sums[r][n]);
+                           });
 }
 
 template <int ROWS, int N>
@@ -91,15 +106,13 @@ INLINE void multiply_int8(const Matrix& w, int64_t panel, const Rows& x, P16 (*s
     const auto* at = static_cast<const int8_t*>(w.panels) + panel * w.n_inputs * 16;
     I16 totals[ROWS][N];
     for (int r = 0; r < ROWS; r++)
-        for (int n = 0; n < N; n++) totals[r][n] = minus128(w.sums + (panel + n) * 16);
-    for (int64_t k = 0; k < fours; k++) {
-        Fours weights[N];
-        for (int n = 0; n < N; n++) weights[n] = load_fours(at + (n * fours + k) * 64);
-        for (int r = 0; r < ROWS; r++) {
-            const Fours input = repeat_four(x.low_row(r) + 4 * k);
-            for (int n = 0; n < N; n++) totals[r][n] = dot_fours(input, weights[n], totals[r][n]);
-        }
-    }
+        for (int n = 0; n < N; n++) totals[r][n] = without_zero(w.sums + (panel + n) * 16);
+    for (int64_t k = 0; k < fours; k++)
+        for_pairs<ROWS, N>([&](int r) { return repeat_four(x.low_row(r) + 4 * k); },
+                           [&](int n) { return load_fours(at + (n * fours + k) * 64); },
+                           [&](int r, int n, const Fours& input, const Weights& weights) {
+                               totals[r][n] = dot_fours(input, weights, totals[r][n]);
+                           });
     for (int r = 0; r < ROWS; r++)
         for (int n = 0; n < N; n++)
             sums[r][n] = fma16(x.scales[r], mul16(to_float(totals[r][n]), load16<FLOAT32>(w.scales + (panel + n) * 16)), sums[r][n]);

@@ -1,9 +1,11 @@
 // Operations on sixteen numbers, for each instruction set that the kernel is compiled for.
 //
-// `P16` contains 16 floats, and `I16` 16 integers. `Pairs` contains two bfloat16 for each of 16 outputs, and
-// `Fours` four int8 values. `repeat_pair` and `repeat_four` repeat an input for all outputs. `dot_pairs` and
-// `dot_fours` add products to sums. Inputs in int8 are stored plus 128, so sums start from `minus128`: -128
-// times the sum of an output's weights.
+// `P16` contains 16 floats, and `I16` 16 integers. `Pairs` contains two bfloat16 for each of 16 outputs,
+// `Weights` four int8 weights, and `Fours` four int8 inputs. `repeat_pair` and `repeat_four` repeat an input
+// for all outputs. `dot_pairs` and `dot_fours` add products to sums.
+//
+// Inputs in int8 are stored plus `ZERO`: 128 where an instruction multiplies bytes without sign by bytes
+// with sign, else 0. So sums start from `without_zero`: -`ZERO` times the sum of an output's weights.
 //
 // Invariant: what is not finite stays so, or a caller could not see that weights are damaged or too large.
 // On x86, `min16` and `max16` return the second number if one of the two is NaN, so the value that may be
@@ -93,11 +95,30 @@ inline P16 round16(P16 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST
 inline P16 scale16(P16 a, P16 power) { return _mm512_scalef_ps(a, power); }
 typedef __m512i I16;
 inline P16 to_float(I16 a) { return _mm512_cvtepi32_ps(a); }
-inline I16 minus128(const int32_t* sums) { return _mm512_slli_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(sums)), 7); }
 typedef __m512i Fours;
-inline Fours load_fours(const int8_t* at) { return _mm512_loadu_si512(at); }
 inline Fours repeat_four(const uint8_t* x) { return _mm512_set1_epi32(static_cast<int>(four_bytes(x))); }
-inline I16 dot_fours(Fours x, Fours w, I16 sum) { return _mm512_dpbusd_epi32(sum, x, w); }
+#if defined(__AVX512VNNI__)
+constexpr int ZERO = 128;
+inline I16 without_zero(const int32_t* sums) { return _mm512_slli_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(sums)), 7); }
+typedef __m512i Weights;
+inline Weights load_fours(const int8_t* at) { return _mm512_loadu_si512(at); }
+inline I16 dot_fours(Fours x, Weights w, I16 sum) { return _mm512_dpbusd_epi32(sum, x, w); }
+#else
+constexpr int ZERO = 0;
+inline I16 without_zero(const int32_t*) { return _mm512_setzero_si512(); }
+struct Weights { __m512i size; __mmask64 negative; };
+inline Weights load_fours(const int8_t* at) {
+    const __m512i w = _mm512_loadu_si512(at);
+    return {_mm512_abs_epi8(w), _mm512_movepi8_mask(w)};
+}
+inline I16 dot_fours(Fours x, const Weights& w, I16 sum) {
+    // The inputs get the signs of the weights. Two products of numbers up to 127 fit in 16 bits.
+    const __m512i with_sign = _mm512_mask_sub_epi8(x, w.negative, _mm512_setzero_si512(), x);
+    const __m512i twos = _mm512_maddubs_epi16(w.size, with_sign);
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(twos, _mm512_set1_epi16(1)));
+}
+#endif
+#if defined(__AVX512BF16__)
 typedef __m512bh Pairs;
 inline Pairs load_pairs(const void* at) {
     Pairs pairs;  // Compilers disagree about casts to this type, and make one load of the copy.
@@ -109,6 +130,16 @@ inline Pairs repeat_pair(const uint8_t* x) {
     return load_pairs(&repeated);
 }
 inline P16 dot_pairs(Pairs x, Pairs w, P16 sum) { return _mm512_dpbf16_ps(sum, x, w); }
+#else
+typedef __m512i Pairs;
+inline Pairs load_pairs(const void* at) { return _mm512_loadu_si512(at); }
+inline Pairs repeat_pair(const uint8_t* x) { return _mm512_set1_epi32(static_cast<int>(four_bytes(x))); }
+inline P16 first_of(Pairs x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }
+inline P16 second_of(Pairs x) { return _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))); }
+inline P16 dot_pairs(Pairs x, Pairs w, P16 sum) {
+    return fma16(second_of(x), second_of(w), fma16(first_of(x), first_of(w), sum));
+}
+#endif
 inline P16 inverse16(P16 x) {
     // 14 bits and one step of Newton's method take half the time of a division.
     const P16 near = _mm512_rcp14_ps(x);
@@ -148,20 +179,27 @@ inline P16 scale16(P16 a, P16 power) { return {scale8(a.a, power.a), scale8(a.b,
 struct I16 { __m256i a, b; };
 inline P16 to_float(I16 x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 inline __m256i load8(const void* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
-inline I16 minus128(const int32_t* sums) {
+typedef __m256i Fours;
+inline Fours repeat_four(const uint8_t* x) { return _mm256_set1_epi32(static_cast<int>(four_bytes(x))); }
+struct Weights { __m256i a, b; };
+inline Weights load_fours(const int8_t* at) { return {load8(at), load8(at + 32)}; }
+#if defined(__AVXVNNI__)
+constexpr int ZERO = 128;
+inline I16 without_zero(const int32_t* sums) {
     const __m256i zero = _mm256_setzero_si256();
     return {_mm256_slli_epi32(_mm256_sub_epi32(zero, load8(sums)), 7), _mm256_slli_epi32(_mm256_sub_epi32(zero, load8(sums + 8)), 7)};
 }
-typedef I16 Fours;
-inline Fours load_fours(const int8_t* at) { return {load8(at), load8(at + 32)}; }
-inline Fours repeat_four(const uint8_t* x) { return {_mm256_set1_epi32(static_cast<int>(four_bytes(x))), _mm256_setzero_si256()}; }
+inline __m256i dot8(__m256i x, __m256i w, __m256i sum) { return _mm256_dpbusd_avx_epi32(sum, x, w); }
+#else
+constexpr int ZERO = 0;
+inline I16 without_zero(const int32_t*) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 inline __m256i dot8(__m256i x, __m256i w, __m256i sum) {
-    // `maddubs` saturates at 16 bits, so even and odd bytes are multiplied separately.
-    const __m256i low = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0xff)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
-    const __m256i high = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
-    return _mm256_add_epi32(sum, _mm256_add_epi32(low, high));
+    // The inputs get the signs of the weights. Two products of numbers up to 127 fit in 16 bits.
+    const __m256i twos = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(twos, _mm256_set1_epi16(1)));
 }
-inline I16 dot_fours(Fours x, Fours w, I16 sum) { return {dot8(x.a, w.a, sum.a), dot8(x.a, w.b, sum.b)}; }
+#endif
+inline I16 dot_fours(Fours x, const Weights& w, I16 sum) { return {dot8(x, w.a, sum.a), dot8(x, w.b, sum.b)}; }
 struct Pairs { __m256i a, b; };
 inline Pairs load_pairs(const uint16_t* at) { return {load8(at), load8(at + 16)}; }
 inline Pairs repeat_pair(const uint8_t* x) {
@@ -205,23 +243,22 @@ inline P16 scale16(P16 a, P16 power) {
 }
 struct I16 { int32x4_t v[4]; };
 inline P16 to_float(I16 a) { P16 y; LOOP y.v[i] = vcvtq_f32_s32(a.v[i]); return y; }
-inline I16 minus128(const int32_t* sums) { I16 y; LOOP y.v[i] = vshlq_n_s32(vnegq_s32(vld1q_s32(sums + 4 * i)), 7); return y; }
-struct Fours { int8x16_t v[4]; int16x8_t four; };
-inline Fours load_fours(const int8_t* at) { Fours y; LOOP y.v[i] = vld1q_s8(at + 16 * i); return y; }
-inline Fours repeat_four(const uint8_t* x) {
-    const int16_t four[4] = {x[0], x[1], x[2], x[3]};
-    Fours y;
-    y.four = vcombine_s16(vld1_s16(four), vld1_s16(four));
-    return y;
-}
-inline I16 dot_fours(const Fours& x, const Fours& w, I16 sum) {
+constexpr int ZERO = 0;
+inline I16 without_zero(const int32_t*) { I16 y; LOOP y.v[i] = vdupq_n_s32(0); return y; }
+struct Weights { int8x16_t v[4]; };
+inline Weights load_fours(const int8_t* at) { Weights y; LOOP y.v[i] = vld1q_s8(at + 16 * i); return y; }
+typedef int8x16_t Fours;
+inline Fours repeat_four(const uint8_t* x) { return vreinterpretq_s8_u32(vdupq_n_u32(four_bytes(x))); }
+inline I16 dot_fours(Fours x, const Weights& w, I16 sum) {
+#if defined(__ARM_FEATURE_DOTPROD)
+    LOOP sum.v[i] = vdotq_s32(sum.v[i], w.v[i], x);
+#else
+    // Two products of numbers up to 127 fit in 16 bits.
     LOOP {
-        const int16x8_t low = vmovl_s8(vget_low_s8(w.v[i])), high = vmovl_s8(vget_high_s8(w.v[i]));
-        const int16x4_t inputs = vget_low_s16(x.four);
-        const int32x4_t a = vpaddq_s32(vmull_s16(vget_low_s16(low), inputs), vmull_high_s16(low, x.four));
-        const int32x4_t b = vpaddq_s32(vmull_s16(vget_low_s16(high), inputs), vmull_high_s16(high, x.four));
-        sum.v[i] = vaddq_s32(sum.v[i], vpaddq_s32(a, b));
+        const int16x8_t first = vmull_s8(vget_low_s8(w.v[i]), vget_low_s8(x)), second = vmull_high_s8(w.v[i], x);
+        sum.v[i] = vpadalq_s16(sum.v[i], vpaddq_s16(first, second));
     }
+#endif
     return sum;
 }
 struct Pairs { uint32x4_t v[4]; };
@@ -289,7 +326,7 @@ inline void round_bf16(const float* x, int64_t n, uint16_t* y) {
     }
 }
 
-// Round a row to 8 bits, and return the scale: x = scale * (y - 128). It is NaN if a number is not finite.
+// Round a row to 8 bits, and return the scale: x = scale * (y - ZERO). It is NaN if a number is not finite.
 inline float round_int8(const float* x, int64_t n, uint8_t* y) {
     // As integers, the numbers have the same order, and NaN comes after all of them.
     uint32_t bits = 0;
@@ -300,11 +337,11 @@ inline float round_int8(const float* x, int64_t n, uint8_t* y) {
     const float largest = float_of(bits);
     // Below, the inverse is infinite.
     if (bits >= INFINITE || largest < 1e-36f) {
-        std::memset(y, 128, static_cast<size_t>(n));
+        std::memset(y, ZERO, static_cast<size_t>(n));
         return bits >= INFINITE ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
     }
     const float inverse = 127.0f / largest;
-    for (int64_t i = 0; i < n; i++) y[i] = static_cast<uint8_t>(static_cast<int>(x[i] * inverse + 128.5f));
+    for (int64_t i = 0; i < n; i++) y[i] = static_cast<uint8_t>(static_cast<int>(x[i] * inverse + 128.5f) + ZERO - 128);
     return largest / 127.0f;
 }
 

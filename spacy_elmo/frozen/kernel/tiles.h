@@ -92,7 +92,7 @@ inline void multiply_tiles(const Matrix& w, int64_t panel, int n_panels, const R
             if (w.type == BFLOAT16) {
                 sum = add16(sum, load16<FLOAT32>(at));
             } else {
-                const I16 total = _mm512_add_epi32(_mm512_loadu_si512(at), minus128(w.sums + (panel + n) * 16));
+                const I16 total = _mm512_add_epi32(_mm512_loadu_si512(at), without_zero(w.sums + (panel + n) * 16));
                 const P16 scaled = mul16(to_float(total), load16<FLOAT32>(w.scales + (panel + n) * 16));
                 sum = fma16(set16(x.scales[r]), scaled, sum);
             }
