@@ -156,16 +156,16 @@ void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, co
     if (N > 1 && panel < end) product_tile<ROWS, 1>(w, panel, end, x, bias, y + (panel - first) * 16, stride);
 }
 
-// Update the cell state and compute the gated output of a block's 16 units. `gates` is (n_rows, 64).
-inline void finish_step(const float* gates, int n_rows, int64_t block, int64_t dim, float cell_clip, float* cell,
-                        float* gated) {
+// Update the cell state and compute the gated output of a block's 16 units. `gates` is (n_rows, 64). Rows of
+// `gated` are `dim` floats apart.
+inline void finish_step(const float* gates, int n_rows, int64_t dim, float cell_clip, float* cell, float* gated) {
     for (int r = 0; r < n_rows; r++) {
         const float* of_row = gates + r * 64;
-        const P16 added = gated_tanh16(load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
-        P16 state = fma16(sigmoid16(load16<FLOAT32>(of_row + 32)), load16<FLOAT32>(cell + r * 16), added);
+        P16 state = next_cell16(load16<FLOAT32>(of_row + 32), load16<FLOAT32>(cell + r * 16),
+                                load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
         if (cell_clip > 0) state = clip16(state, cell_clip);
         store16(cell + r * 16, state);
-        store16(gated + r * dim + block * 16, gated_tanh16(load16<FLOAT32>(of_row), state));
+        store16(gated + r * dim, gated_tanh16(load16<FLOAT32>(of_row), state));
     }
 }
 
@@ -186,7 +186,7 @@ void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const
         for (int r = 0; r < ROWS; r++)
             for (int n = 0; n < N; n++) store16(sums_of_gates + r * 64 + (first + n) * 16, sums[r][n]);
     }
-    finish_step(sums_of_gates, ROWS, block, dim, cell_clip, cell, gated);
+    finish_step(sums_of_gates, ROWS, dim, cell_clip, cell, gated);
 }
 
 // Cut rows into tiles, and call `call(first row, number of rows)` for each. Large tiles load fewer weights
@@ -284,8 +284,8 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
                     const auto before = [&](int r) { return gates_of(block, row + r); };
                     tiles.configure(n_rows);
                     multiply_tiles(*state, block * 4, 4, h.from(row), n_rows, sums, before);
-                    float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
-                    finish_step(sums, n_rows, block, dim, cell_clip, now, to);
+                    float *to = gated + row * dim + block * 16, *now = cells + (block * all + row) * 16;
+                    finish_step(sums, n_rows, dim, cell_clip, now, to);
                 }
         } else
 #endif
@@ -293,7 +293,13 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
             for_tiles(*state, n, [&](int64_t row, int n_rows) {
                 const float* of_inputs[MAX_ROWS];
                 for (int r = 0; r < n_rows; r++) of_inputs[r] = gates_of(block, row + r);
-                float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
+                // The gates of a large batch are in a slow cache. Load those of the next tile meanwhile.
+                for (int64_t next = row + n_rows; next < row + 2 * n_rows; next++) {
+                    if (next >= n && block + 1 == n_blocks) break;
+                    const float* at = next < n ? gates_of(block, next) : gates_of(block + 1, next - n);
+                    for (int i = 0; i < 64; i += 16) prefetch(at + i);
+                }
+                float *to = gated + row * dim + block * 16, *now = cells + (block * all + row) * 16;
 #define CALL(ROWS) step_tile<ROWS>(*state, block, h.from(row), of_inputs, cell_clip, now, to)
                 BY_ROWS(n_rows, CALL)
 #undef CALL
