@@ -9,12 +9,14 @@
 // for bfloat16, `panel[k / 4][16][4]` for int8. An LSTM's outputs are in blocks of 64: 16 units of
 // each of the gates o, i, f and j. All widths are multiples of 16, padded with zeros.
 //
-// This file is compiled once for each instruction set. `simd.h` contains the differences.
+// This file is compiled once for each kernel in setup.py. `simd.h` contains the differences between instruction
+// sets, and `processor.h` asks the processor for them.
 // `numpy_kernel.py` computes the same in NumPy. It is the readable reference.
 
 #include <cstdint>
 #include <cstring>
 
+#include "processor.h"
 #include "simd.h"
 
 #ifdef _WIN32
@@ -338,14 +340,8 @@ EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, i
         }
 }
 
-// Return what the processor supports: 0 none of these, 1 AVX2, 2 AVX-512, 3 also BF16 and VNNI, 4 also AMX.
-EXPORT int elmo_level() {
-#if defined(__AMX_TILE__)
-    return level_of_processor() >= 3 && has_tiles() ? 4 : 0;
-#else
-    return level_of_processor();
-#endif
-}
+// Return whether the processor can run this kernel. Nothing else may be called before.
+EXPORT int elmo_is_supported() { return is_supported(); }
 
 // Python locates the file but never imports it. setuptools exports this symbol on Windows.
 EXPORT void* KERNEL_INIT() { return nullptr; }

@@ -15,33 +15,19 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <initializer_list>
 #include <limits>
 
 // Sums must stay in registers, and a compiler gives up on inlining long functions.
 #ifdef _MSC_VER
-#include <intrin.h>
 #define INLINE __forceinline
 #else
-#if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
-#endif
 #define INLINE inline __attribute__((always_inline))
 #endif
 
 // MAX_ROWS: rows of the largest tile. PANELS: sums of 16 outputs (rows times panels) that fit the registers.
 #if defined(__AVX512F__)
-#if defined(__AMX_TILE__)
-#define KERNEL_INIT PyInit__amx
-#else
-#define KERNEL_INIT PyInit__avx512
-#endif
 constexpr int MAX_ROWS = 12, PANELS = 24;
-#elif defined(__AVX2__)
-#define KERNEL_INIT PyInit__avx2
-constexpr int MAX_ROWS = 6, PANELS = 6;
 #else
-#define KERNEL_INIT PyInit__neon
 constexpr int MAX_ROWS = 6, PANELS = 6;
 #endif
 
@@ -72,6 +58,15 @@ inline void prefetch(const float* at) {
 #endif
 }
 
+// Keep a sum of int8 products in its register. Otherwise gcc multiplies all rows of a tile first, and moves
+// the sums to memory.
+template <class T> INLINE T in_register(T sum) {
+#if defined(__GNUC__) && !defined(__ARM_NEON)
+    __asm__ volatile("" : "+v"(sum));
+#endif
+    return sum;
+}
+
 inline uint32_t four_bytes(const uint8_t* at) {
     uint32_t bytes;
     std::memcpy(&bytes, at, 4);
@@ -81,6 +76,11 @@ inline uint32_t four_bytes(const uint8_t* at) {
 }  // namespace
 
 #if defined(__AVX512F__)
+#if defined(__GNUC__) && !defined(__clang__)
+// Operations of gcc's own header begin with an undefined vector.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 #include <immintrin.h>
 namespace {
 typedef __m512 P16;
@@ -111,7 +111,7 @@ constexpr int ZERO = 128;
 inline I16 without_zero(const int32_t* sums) { return _mm512_slli_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), _mm512_loadu_si512(sums)), 7); }
 typedef __m512i Weights;
 inline Weights load_fours(const int8_t* at) { return _mm512_loadu_si512(at); }
-inline I16 dot_fours(Fours x, Weights w, I16 sum) { return _mm512_dpbusd_epi32(sum, x, w); }
+inline I16 dot_fours(Fours x, Weights w, I16 sum) { return in_register(_mm512_dpbusd_epi32(sum, x, w)); }
 #else
 constexpr int ZERO = 0;
 inline I16 without_zero(const int32_t*) { return _mm512_setzero_si512(); }
@@ -124,7 +124,7 @@ inline I16 dot_fours(Fours x, const Weights& w, I16 sum) {
     // The inputs get the signs of the weights. Two products of numbers up to 127 fit in 16 bits.
     const __m512i with_sign = _mm512_mask_sub_epi8(x, w.negative, _mm512_setzero_si512(), x);
     const __m512i twos = _mm512_maddubs_epi16(w.size, with_sign);
-    return _mm512_add_epi32(sum, _mm512_madd_epi16(twos, _mm512_set1_epi16(1)));
+    return in_register(_mm512_add_epi32(sum, _mm512_madd_epi16(twos, _mm512_set1_epi16(1))));
 }
 #endif
 #if defined(__AVX512BF16__)
@@ -200,14 +200,14 @@ inline I16 without_zero(const int32_t* sums) {
     const __m256i zero = _mm256_setzero_si256();
     return {_mm256_slli_epi32(_mm256_sub_epi32(zero, load8(sums)), 7), _mm256_slli_epi32(_mm256_sub_epi32(zero, load8(sums + 8)), 7)};
 }
-inline __m256i dot8(__m256i x, __m256i w, __m256i sum) { return _mm256_dpbusd_avx_epi32(sum, x, w); }
+inline __m256i dot8(__m256i x, __m256i w, __m256i sum) { return in_register(_mm256_dpbusd_avx_epi32(sum, x, w)); }
 #else
 constexpr int ZERO = 0;
 inline I16 without_zero(const int32_t*) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 inline __m256i dot8(__m256i x, __m256i w, __m256i sum) {
     // The inputs get the signs of the weights. Two products of numbers up to 127 fit in 16 bits.
     const __m256i twos = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(twos, _mm256_set1_epi16(1)));
+    return in_register(_mm256_add_epi32(sum, _mm256_madd_epi16(twos, _mm256_set1_epi16(1))));
 }
 #endif
 inline I16 dot_fours(Fours x, const Weights& w, I16 sum) { return {dot8(x, w.a, sum.a), dot8(x, w.b, sum.b)}; }
@@ -306,9 +306,11 @@ inline P16 clip16(P16 x, float bound) {
 // 2^x as 2^n times a polynomial of degree 5, with a relative error below 2e-7. |x| is at most 126.
 inline P16 power16(P16 x) {
     const P16 n = round16(x), r = sub16(x, n);
-    P16 y = set16(1.3264727253e-3f);
-    for (const float c : {9.6715127858e-3f, 5.5507337445e-2f, 2.4022242083e-1f, 6.9314697760e-1f, 1.0f})
-        y = fma16(y, r, set16(c));
+    P16 y = fma16(set16(1.3264727253e-3f), r, set16(9.6715127858e-3f));
+    y = fma16(y, r, set16(5.5507337445e-2f));
+    y = fma16(y, r, set16(2.4022242083e-1f));
+    y = fma16(y, r, set16(6.9314697760e-1f));
+    y = fma16(y, r, set16(1.0f));
     return scale16(y, n);
 }
 
@@ -359,36 +361,6 @@ inline float round_int8(const float* x, int64_t n, uint8_t* y) {
     const float inverse = 127.0f / largest;
     for (int64_t i = 0; i < n; i++) y[i] = static_cast<uint8_t>(static_cast<int>(x[i] * inverse + 128.5f) + ZERO - 128);
     return largest / 127.0f;
-}
-
-inline int level_of_processor() {
-#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
-    // Older compilers do not know "f16c" here. A virtual machine can mask it.
-    unsigned int eax, ebx, ecx = 0, edx;
-    const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
-    const bool avx2 = f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    const bool more = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
-    return avx2 ? (avx512 ? (more ? 3 : 2) : 1) : 0;
-#elif defined(_M_X64)
-    int one[4], seven[4], more[4];  // Registers eax, ebx, ecx, edx of leaves 1, 7.0 and 7.1.
-    __cpuid(one, 0);
-    if (one[0] < 7) return 0;
-    __cpuid(one, 1);
-    __cpuidex(seven, 7, 0);
-    __cpuidex(more, 7, 1);
-    const auto has = [](int bits, int wanted) { return (bits & wanted) == wanted; };
-    constexpr int FMA_XSAVE_AVX_F16C = 1 << 12 | 1 << 27 | 1 << 28 | 1 << 29;
-    if (!has(one[2], FMA_XSAVE_AVX_F16C) || !has(seven[1], 1 << 5)) return 0;
-    const int saved = static_cast<int>(_xgetbv(0));  // Registers that the system keeps.
-    if (!has(saved, 0x6)) return 0;
-    constexpr int F_DQ_BW = 1 << 16 | 1 << 17 | 1 << 30;
-    if (!has(saved, 0xe6) || !has(seven[1], F_DQ_BW) || seven[1] >= 0) return 1;  // VL is the sign.
-    return has(seven[2], 1 << 11) && has(more[0], 1 << 5) ? 3 : 2;
-#else
-    return 0;
-#endif
 }
 
 }  // namespace

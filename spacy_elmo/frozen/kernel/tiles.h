@@ -5,8 +5,6 @@
 #if defined(__AMX_TILE__)
 
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace {
 
@@ -99,15 +97,6 @@ inline void multiply_tiles(const Matrix& w, int64_t panel, int n_panels, const R
             store16(at, sum);
         }
     }
-}
-
-// Ask Linux for the tile registers, and return whether the process may use them.
-inline bool has_tiles() {
-    if (!__builtin_cpu_supports("amx-tile") || !__builtin_cpu_supports("amx-bf16") ||
-        !__builtin_cpu_supports("amx-int8"))
-        return false;
-    constexpr long ASK = 0x1023, TILE_DATA = 18;
-    return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
 }
 
 }  // namespace
