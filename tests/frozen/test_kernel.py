@@ -78,6 +78,25 @@ def test_gates_far_from_zero(kernel, scale):
     np.testing.assert_allclose(outputs, np.repeat(expected, 16, axis=1), rtol=0, atol=1e-6)
 
 
+def test_activations(kernel):
+    """Sums of all sizes, other ones in each gate. Errors of exp and of divisions are below 3e-7."""
+    rng = np.random.default_rng(0)
+    factors = rng.uniform(-3, 3, size=(64, 1)).astype("float32")
+    weights = LSTMWeights(factors, np.zeros((64, 16), "float32"), np.zeros(64, "float32"), None)
+    inputs = np.linspace(-16, 16, 4001, dtype="float32")[:, None]
+    cells = rng.uniform(-1, 1, size=(len(inputs), 16)).astype("float32")
+    cell, hidden = cells.copy(), np.zeros_like(cells)
+    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
+    lstm.run(lstm.project_inputs(inputs), None, [len(inputs)], hidden, cell)
+    # The product rounds a sum once, as here.
+    sums = (inputs * factors[:, 0]).astype("float64")
+    i, j, f, o = np.split(sums, 4, axis=1)
+    i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
+    expected = f * cells + i * np.tanh(j)
+    np.testing.assert_allclose(cell, expected, rtol=0, atol=5e-7)
+    np.testing.assert_allclose(hidden, o * np.tanh(expected), rtol=0, atol=5e-7)
+
+
 def with_value(array, value):
     """A copy whose last number is replaced."""
     changed = np.array(array)

@@ -19,6 +19,7 @@
 
 // Sums must stay in registers, and a compiler gives up on inlining long functions.
 #ifdef _MSC_VER
+#include <intrin.h>
 #define INLINE __forceinline
 #else
 #define INLINE inline __attribute__((always_inline))
