@@ -278,4 +278,6 @@ def test_kernels_of_this_processor(instruction_sets):
     for name, sets in instruction_sets.items():
         if any(FOLDER.glob(f"_{name}.*")):
             has_all = reported >= {OF_LINUX.get(each, each.replace("-", "_")) for each in sets}
-            assert (name in KERNELS) == has_all, name
+            # Linux can refuse the tile registers of AMX to a process.
+            assert name in KERNELS or not has_all or name == "amx"
+            assert has_all or name not in KERNELS
