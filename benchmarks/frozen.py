@@ -5,23 +5,32 @@
 
 The sentences are the first 20 words of the lines of TEXT. Their token vectors are in the cache,
 except in the rows "new words". `en_small` runs as a pipeline, compared with spaCy's `tok2vec`.
-Other sizes have random weights. `SPACY_ELMO_KERNEL` selects the kernel. To compare two versions of
-the package, run the script several times with PYTHONPATH set to each in turn.
+Other sizes have random weights. `SPACY_ELMO_KERNEL` selects the kernel; precisions that it does not
+compute fast are left out. To compare two versions of the package, run the script several times with
+PYTHONPATH set to each in turn.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import spacy
 import torch
 from language_models import SIZES, make_model
+from spacy.language import Language
 from spacy.tokens import Doc
+
+from spacy_elmo.frozen.kernel import resolve_precision
+from spacy_elmo.frozen.model import FrozenBiLM
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 N_WORDS = 20
+TURNS = 9
+SECONDS_OF_TURN = 0.05
 
 
 def main() -> None:
@@ -42,53 +51,74 @@ def time_small(_: str, sentences: list[list[str]], batches: list[int]) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec")
     nlp.initialize()
-    tok2vec = seconds(lambda: nlp(Doc(nlp.vocab, sentences[0])), 200)
-    print(f"tok2vec    one sentence {tok2vec * 1e3:.2f} ms")
+    calls: dict[tuple[str, int], Callable] = {("tok2vec", 1): partial(run_pipe, nlp, sentences[:1])}
     for precision in PRECISIONS:
         nlp = spacy.blank("en")
-        nlp.add_pipe("elmo", config={"precision": precision})
-        docs = [Doc(nlp.vocab, words) for words in sentences]
-        list(nlp.pipe(docs))
-        one = seconds(lambda nlp=nlp: nlp(Doc(nlp.vocab, sentences[0])), 100)
-        print(f"{precision:10s} one sentence {one * 1e3:.2f} ms, {one / tok2vec:.1f} times tok2vec")
-        for size in batches:
-            of_batch = seconds(
-                lambda nlp=nlp, size=size: list(
-                    nlp.pipe([Doc(nlp.vocab, words) for words in sentences[:size]], batch_size=size)
-                ),
-                2 + 40 // size,
-            )
-            print(f"{precision:10s} {size:3d} sentences {size * N_WORDS / of_batch:9,.0f} words/s")
+        pipe = nlp.add_pipe("elmo", config={"precision": precision})
+        if resolve_precision(precision, pipe.bilm.kernel) != precision:
+            continue
+        run_pipe(nlp, sentences)
+        for size in (1, *batches):
+            calls[precision, size] = partial(run_pipe, nlp, sentences[:size])
+    found = in_turns(calls)
+    tok2vec = found.pop(("tok2vec", 1))
+    print(f"tok2vec    one sentence {tok2vec * 1e3:.2f} ms")
+    for (precision, size), seconds in found.items():
+        if size == 1:
+            ratio = seconds / tok2vec
+            print(f"{precision:10s} one sentence {seconds * 1e3:.2f} ms, {ratio:.1f} times tok2vec")
+        print(f"{precision:10s} {size:3d} sentences {size * N_WORDS / seconds:9,.0f} words/s")
+
+
+def run_pipe(nlp: Language, sentences: list[list[str]]) -> None:
+    """Predict one batch."""
+    docs = [Doc(nlp.vocab, words) for words in sentences]
+    if len(docs) == 1:
+        nlp(docs[0])
+    else:
+        list(nlp.pipe(docs, batch_size=len(docs)))
 
 
 def time_bilm(name: str, sentences: list[list[str]], batches: list[int]) -> None:
     """Print words per second of a model with random weights."""
     bilm = make_model(name, None)
+    calls: dict[tuple[str, int], Callable] = {}
     for precision in PRECISIONS:
+        if resolve_precision(precision, bilm.kernel) != precision:
+            continue
         frozen = bilm.replace(precision=precision)
         frozen.embed(sentences[: max(batches)])
         for size in batches:
-            of_batch = seconds(
-                lambda frozen=frozen, size=size: frozen.embed(sentences[:size]), 1 + 4 // size
-            )
-            print(f"{precision:10s} {size:3d} sentences {size * N_WORDS / of_batch:9,.0f} words/s")
-
-        def with_new_words(frozen=frozen) -> None:
-            frozen.replace(cache=0).embed(sentences[:1])
-
-        print(f"{precision:10s} new words     {N_WORDS / seconds(with_new_words, 5):9,.0f} words/s")
+            calls[precision, size] = partial(frozen.embed, sentences[:size])
+        calls[precision, 0] = partial(with_new_words, frozen, sentences[:1])
+    for (precision, size), seconds in in_turns(calls).items():
+        which = f"{size:3d} sentences" if size else "new words    "
+        print(f"{precision:10s} {which} {(size or 1) * N_WORDS / seconds:9,.0f} words/s")
 
 
-def seconds(call: Callable, repeats: int, rounds: int = 3) -> float:
-    """Return the median processor time of a call over some rounds."""
-    call()
-    found = []
-    for _ in range(rounds):
-        started = time.process_time()
-        for _ in range(repeats):
-            call()
-        found.append((time.process_time() - started) / repeats)
-    return statistics.median(found)
+def with_new_words(frozen: FrozenBiLM, sentences: list[list[str]]) -> None:
+    """Compute vectors without a cache."""
+    frozen.replace(cache=0).embed(sentences)
+
+
+def in_turns(calls: dict[Any, Callable]) -> dict[Any, float]:
+    """Return the median processor time of each call.
+
+    The calls take turns, so that a change in the load of the machine affects all of them.
+
+    calls (Dict[Any, Callable]): The calls.
+    RETURNS (Dict[Any, float]): Seconds per call, with the same keys.
+    """
+    found: dict[Any, list[float]] = {key: [] for key in calls}
+    for _ in range(TURNS):
+        for key, call in calls.items():
+            call()  # The call before used other weights.
+            n_calls, started = 0, time.process_time()
+            while (taken := time.process_time() - started) < SECONDS_OF_TURN:
+                call()
+                n_calls += 1
+            found[key].append(taken / n_calls)
+    return {key: statistics.median(times) for key, times in found.items()}
 
 
 if __name__ == "__main__":

@@ -35,14 +35,18 @@ def info_cli(
 ) -> None:
     """Describe a language model.
 
-    Print format, sizes, languages, provenance and checksums. In a pipeline, only the language model
+    Print format, sizes, languages, provenance and checksums, and how this machine's CPU computes:
+    the kernel, and the format that precision "auto" means. In a pipeline, only the language model
     is loaded. A published model is not downloaded, but a model at a URL is.
 
     Example: python -m spacy elmo info pretraining/model-best
     """
+    from ..frozen.kernel import find_kernel, resolve_precision
     from ..weights.formats import describe
 
     description = describe(model)
+    kernel = find_kernel()
+    description["cpu"] = {"kernel": kernel.name, "auto": resolve_precision("auto", kernel)}
     if audit:
         description["audit"] = _audit(description, audit, format, lang)
     if as_json:

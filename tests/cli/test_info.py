@@ -6,6 +6,7 @@ import pytest
 import spacy
 from safetensors.numpy import load_file
 
+from spacy_elmo.frozen.kernel import find_kernel
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.named import NAMED
 
@@ -50,6 +51,18 @@ def test_every_format(folder, name, format, files, languages):
     ]
     assert {key: told[key] for key in expected} == expected
     assert told["sizes"]["lstm_dim"] == 12
+
+
+@pytest.mark.parametrize(
+    ("fast", "chosen"),
+    [((), "float32"), (("int8",), "float32"), (("bfloat16", "int8"), "bfloat16")],
+)
+def test_kernel_of_this_machine(folder, monkeypatch, fast, chosen):
+    """And the format of precision "auto": fast here, and close to float32."""
+    kernel = find_kernel()
+    monkeypatch.setattr(kernel, "fast_types", fast)
+    told = json.loads(run("x.safetensors", "--json"))
+    assert told["cpu"] == {"kernel": kernel.name, "auto": chosen}
 
 
 def test_table(folder, monkeypatch):

@@ -1,6 +1,7 @@
 """Each kernel that this machine can run, against a loop in float64."""
 
 import re
+from distutils.core import run_setup
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
 from helpers.kernels import check_lstm, lstm_weights, stored
 
 KERNELS = available_kernels()
+FOLDER = Path(numpy_kernel.__file__).parent
 # Sizes of the output, of the cell and of the input. Without projection there are no clips.
 PROJECTED = [(1, 1, 1), (6, 10, 6), (16, 16, 16), (20, 33, 20), (128, 64, 128)]
 PLAIN = [(24, 24, 5), (24, 24, 48)]
@@ -74,6 +76,25 @@ def test_gates_far_from_zero(kernel, scale):
         gate = 1 / (1 + np.exp(-scale * inputs.astype("float64")))
         expected = gate * np.tanh(gate * np.tanh(scale * inputs.astype("float64")))
     np.testing.assert_allclose(outputs, np.repeat(expected, 16, axis=1), rtol=0, atol=1e-6)
+
+
+def test_activations(kernel):
+    """Sums of all sizes, other ones in each gate. Errors of exp and of divisions are below 3e-7."""
+    rng = np.random.default_rng(0)
+    factors = rng.uniform(-3, 3, size=(64, 1)).astype("float32")
+    weights = LSTMWeights(factors, np.zeros((64, 16), "float32"), np.zeros(64, "float32"), None)
+    inputs = np.linspace(-16, 16, 4001, dtype="float32")[:, None]
+    cells = rng.uniform(-1, 1, size=(len(inputs), 16)).astype("float32")
+    cell, hidden = cells.copy(), np.zeros_like(cells)
+    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
+    lstm.run(lstm.project_inputs(inputs), None, [len(inputs)], hidden, cell)
+    # The product rounds a sum once, as here.
+    sums = (inputs * factors[:, 0]).astype("float64")
+    i, j, f, o = np.split(sums, 4, axis=1)
+    i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
+    expected = f * cells + i * np.tanh(j)
+    np.testing.assert_allclose(cell, expected, rtol=0, atol=5e-7)
+    np.testing.assert_allclose(hidden, o * np.tanh(expected), rtol=0, atol=5e-7)
 
 
 def with_value(array, value):
@@ -204,7 +225,7 @@ def test_convolution_keeps_what_is_not_finite(kernel, place, value):
 def test_chosen_by_the_environment(monkeypatch):
     lacking = sorted({"neon", "avx2", "avx512"} - set(KERNELS))  # no processor has all of them
     wrong = {
-        "mmx": "'mmx'. Set it to one of numpy, neon, avx2, avx512",
+        "mmx": "'mmx'. Set it to one of numpy, neon, neon_dot, avx2, avx2_vnni, avx512",
         lacking[0]: f"'{lacking[0]}', but.*Available: numpy",
     }
     for name in (*KERNELS, "", *wrong):
@@ -218,15 +239,45 @@ def test_chosen_by_the_environment(monkeypatch):
     find_kernel.cache_clear()
 
 
-def test_every_instruction_set_is_asked_for():
-    """A virtual machine can mask any of those that a kernel is compiled for."""
-    folder = Path(numpy_kernel.__file__).parent
-    setup = folder.parents[2] / "setup.py"
+# Names of instruction sets in /proc/cpuinfo that differ from the names of the compiler's options.
+OF_LINUX = {"avxvnni": "avx_vnni", "avx512vnni": "avx512_vnni", "avx512bf16": "avx512_bf16"}
+
+
+@pytest.fixture(scope="module")
+def instruction_sets():
+    """The instruction sets that setup.py compiles each kernel for, on x86."""
+    setup = FOLDER.parents[2] / "setup.py"
     if not setup.exists():
         pytest.skip("this is no checkout")
-    compiled_for = set(re.findall(r'"-m([a-z][\w-]+)"', setup.read_text("utf8")))
-    assert compiled_for >= {"avx2", "fma", "f16c", "avx512bf16", "amx-tile"}
-    source = "".join((folder / name).read_text("utf8") for name in ("simd.h", "tiles.h"))
-    supported = set(re.findall(r'__builtin_cpu_supports\("([\w-]+)"\)', source))
-    supported |= {name.lower() for name in re.findall(r"& bit_(\w+)", source)}
-    assert compiled_for == supported
+    extensions = run_setup(str(setup), stop_after="init").ext_modules or []
+    sets = {
+        extension.name.rpartition("._")[2]: {
+            flag[2:] for flag in extension.extra_compile_args if flag.startswith("-m")
+        }
+        for extension in extensions
+    }
+    if "avx2" not in sets:
+        pytest.skip("this is no x86")
+    return sets
+
+
+def test_every_instruction_set_is_asked_for(instruction_sets):
+    """A virtual machine can mask any of those that a kernel is compiled for."""
+    compiled_for = set().union(*instruction_sets.values())
+    source = (FOLDER / "processor.h").read_text("utf8")
+    asked_for = set(re.findall(r'^    {"([a-z][\w-]+)", \d', source, re.MULTILINE))
+    assert asked_for >= compiled_for >= {"avx2", "fma", "f16c", "avxvnni", "avx512bf16"}
+
+
+def test_kernels_of_this_processor(instruction_sets):
+    """All that were built and whose instructions Linux reports, and no other."""
+    if not Path("/proc/cpuinfo").exists():
+        pytest.skip("this is not Linux")
+    flags = re.search(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text("utf8"), re.MULTILINE)
+    reported = set(flags[1].split())
+    for name, sets in instruction_sets.items():
+        if any(FOLDER.glob(f"_{name}.*")):
+            has_all = reported >= {OF_LINUX.get(each, each.replace("-", "_")) for each in sets}
+            # Linux can refuse the tile registers of AMX to a process.
+            assert name in KERNELS or not has_all or name == "amx"
+            assert has_all or name not in KERNELS

@@ -10,11 +10,20 @@ import numpy as np
 
 from .numpy_kernel import LSTMWeights, bfloat16_bits, quantize_rows
 
-KERNELS = ("neon", "avx2", "avx512", "amx")  # Names of the kernels, slowest first.
+# The kernels, slowest first. A kernel has fast operations for these formats, fastest first, in
+# addition to float32. setup.py contains the instruction sets of each kernel.
+KERNELS: dict[str, tuple[str, ...]] = {
+    "neon": ("int8",),
+    "neon_dot": ("int8",),
+    "avx2": ("int8",),
+    "avx2_vnni": ("int8",),
+    "avx512": ("int8",),
+    "avx512_vnni": ("int8",),
+    "avx512_bf16": ("bfloat16", "int8"),
+    "amx": ("bfloat16", "int8"),
+}
 PANEL = 16
 CHUNK = 96  # It must equal `CHUNK` in kernel.cpp.
-# Lowest result of `elmo_level` that a kernel needs.
-LEVELS = {"neon": 0, "avx2": 1, "avx512": 3, "amx": 4}
 TYPES = ("float32", "float16", "bfloat16", "int8")
 # Number of consecutive inputs that are stored together for each output of a panel.
 GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
@@ -50,7 +59,7 @@ def load_compiled(name: str) -> Optional[ctypes.CDLL]:
         library = ctypes.CDLL(found.origin)
     except OSError:
         return None
-    return library if library.elmo_level() >= LEVELS[name] else None
+    return library if library.elmo_is_supported() else None
 
 
 class PackedMatrix(_Matrix):
@@ -191,7 +200,7 @@ class CompiledKernel:
 
     def __init__(self, name: str, library: ctypes.CDLL):
         self.name, self.library = name, library
-        self.fast_types = ("bfloat16", "int8") if name in ("avx512", "amx") else ("int8",)
+        self.fast_types = KERNELS[name]
         self.make_linear = partial(CompiledLinear, library)
         self.make_lstm = partial(CompiledLSTM, library)
 

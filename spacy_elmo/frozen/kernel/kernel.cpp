@@ -9,12 +9,14 @@
 // for bfloat16, `panel[k / 4][16][4]` for int8. An LSTM's outputs are in blocks of 64: 16 units of
 // each of the gates o, i, f and j. All widths are multiples of 16, padded with zeros.
 //
-// This file is compiled once for each instruction set. `simd.h` contains the differences.
+// This file is compiled once for each kernel in setup.py. `simd.h` contains the differences between instruction
+// sets, and `processor.h` asks the processor for them.
 // `numpy_kernel.py` computes the same in NumPy. It is the readable reference.
 
 #include <cstdint>
 #include <cstring>
 
+#include "processor.h"
 #include "simd.h"
 
 #ifdef _WIN32
@@ -38,7 +40,7 @@ struct Matrix {
     int32_t type;
 };
 
-// Input rows of a product: exact, and rounded to bfloat16 or int8 (plus 128). They are rounded once
+// Input rows of a product: exact, and rounded to bfloat16 or int8 (plus `ZERO`). They are rounded once
 // for all panels. A rounded row takes `2 * n_inputs` bytes.
 struct Rows {
     const float* exact;
@@ -57,32 +59,47 @@ struct Rows {
     const uint8_t* low_row(int r) const { return low + r * size * 2; }
 };
 
+// Call `add(row, panel, input, weights)` for each row and each panel. All weights or all inputs are in
+// registers, whichever are fewer: AVX2 has 16 registers, and a sum that does not fit doubles the time.
+template <int ROWS, int N, class Input, class Weights, class Add>
+INLINE void for_pairs(Input&& input, Weights&& weights, Add&& add) {
+    if constexpr (N > ROWS) {
+        decltype(input(0)) inputs[ROWS];
+        for (int r = 0; r < ROWS; r++) inputs[r] = input(r);
+        for (int n = 0; n < N; n++) {
+            const auto of_panel = weights(n);
+            for (int r = 0; r < ROWS; r++) add(r, n, inputs[r], of_panel);
+        }
+    } else {
+        decltype(weights(0)) of_panels[N];
+        for (int n = 0; n < N; n++) of_panels[n] = weights(n);
+        for (int r = 0; r < ROWS; r++) {
+            const auto of_row = input(r);
+            for (int n = 0; n < N; n++) add(r, n, of_row, of_panels[n]);
+        }
+    }
+}
+
 template <int ROWS, int N, int TYPE>
 INLINE void multiply_tile(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     const int64_t size = w.n_inputs;
     const auto* at = static_cast<const typename Stored<TYPE>::type*>(w.panels) + panel * size * 16;
-    for (int64_t k = 0; k < size; k++) {
-        P16 weights[N];
-        for (int n = 0; n < N; n++) weights[n] = load16<TYPE>(at + (n * size + k) * 16);
-        for (int r = 0; r < ROWS; r++) {
-            const P16 input = set16(x.row(r)[k]);
-            for (int n = 0; n < N; n++) sums[r][n] = fma16(input, weights[n], sums[r][n]);
-        }
-    }
+    for (int64_t k = 0; k < size; k++)
+        for_pairs<ROWS, N>([&](int r) { return set16(x.row(r)[k]); },
+                           [&](int n) { return load16<TYPE>(at + (n * size + k) * 16); },
+                           [&](int r, int n, P16 input, P16 weights) { sums[r][n] = fma16(input, weights, sums[r][n]); });
 }
 
 template <int ROWS, int N>
 INLINE void multiply_bf16(const Matrix& w, int64_t panel, const Rows& x, P16 (*sums)[N]) {
     const int64_t pairs = w.n_inputs / 2;
     const auto* at = static_cast<const uint16_t*>(w.panels) + panel * w.n_inputs * 16;
-    for (int64_t k = 0; k < pairs; k++) {
-        Pairs weights[N];
-        for (int n = 0; n < N; n++) weights[n] = load_pairs(at + (n * pairs + k) * 32);
-        for (int r = 0; r < ROWS; r++) {
-            const Pairs input = repeat_pair(x.low_row(r) + 4 * k);
-            for (int n = 0; n < N; n++) sums[r][n] = dot_pairs(input, weights[n], sums[r][n]);
-        }
-    }
+    for (int64_t k = 0; k < pairs; k++)
+        for_pairs<ROWS, N>([&](int r) { return repeat_pair(x.low_row(r) + 4 * k); },
+                           [&](int n) { return load_pairs(at + (n * pairs + k) * 32); },
+                           [&](int r, int n, const Pairs& input, const Pairs& weights) {
+                               sums[r][n] = dot_pairs(input, weights, sums[r][n]);
+                           });
 }
 
 template <int ROWS, int N>
@@ -91,15 +108,13 @@ INLINE void multiply_int8(const Matrix& w, int64_t panel, const Rows& x, P16 (*s
     const auto* at = static_cast<const int8_t*>(w.panels) + panel * w.n_inputs * 16;
     I16 totals[ROWS][N];
     for (int r = 0; r < ROWS; r++)
-        for (int n = 0; n < N; n++) totals[r][n] = minus128(w.sums + (panel + n) * 16);
-    for (int64_t k = 0; k < fours; k++) {
-        Fours weights[N];
-        for (int n = 0; n < N; n++) weights[n] = load_fours(at + (n * fours + k) * 64);
-        for (int r = 0; r < ROWS; r++) {
-            const Fours input = repeat_four(x.low_row(r) + 4 * k);
-            for (int n = 0; n < N; n++) totals[r][n] = dot_fours(input, weights[n], totals[r][n]);
-        }
-    }
+        for (int n = 0; n < N; n++) totals[r][n] = without_zero(w.sums + (panel + n) * 16);
+    for (int64_t k = 0; k < fours; k++)
+        for_pairs<ROWS, N>([&](int r) { return repeat_four(x.low_row(r) + 4 * k); },
+                           [&](int n) { return load_fours(at + (n * fours + k) * 64); },
+                           [&](int r, int n, const Fours& input, const Weights& weights) {
+                               totals[r][n] = dot_fours(input, weights, totals[r][n]);
+                           });
     for (int r = 0; r < ROWS; r++)
         for (int n = 0; n < N; n++)
             sums[r][n] = fma16(x.scales[r], mul16(to_float(totals[r][n]), load16<FLOAT32>(w.scales + (panel + n) * 16)), sums[r][n]);
@@ -143,16 +158,16 @@ void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, co
     if (N > 1 && panel < end) product_tile<ROWS, 1>(w, panel, end, x, bias, y + (panel - first) * 16, stride);
 }
 
-// Update the cell state and compute the gated output of a block's 16 units. `gates` is (n_rows, 64).
-inline void finish_step(const float* gates, int n_rows, int64_t block, int64_t dim, float cell_clip, float* cell,
-                        float* gated) {
+// Update the cell state and compute the gated output of a block's 16 units. `gates` is (n_rows, 64). Rows of
+// `gated` are `dim` floats apart.
+inline void finish_step(const float* gates, int n_rows, int64_t dim, float cell_clip, float* cell, float* gated) {
     for (int r = 0; r < n_rows; r++) {
         const float* of_row = gates + r * 64;
-        const P16 added = gated_tanh16(load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
-        P16 state = fma16(sigmoid16(load16<FLOAT32>(of_row + 32)), load16<FLOAT32>(cell + r * 16), added);
+        P16 state = next_cell16(load16<FLOAT32>(of_row + 32), load16<FLOAT32>(cell + r * 16),
+                                load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
         if (cell_clip > 0) state = clip16(state, cell_clip);
         store16(cell + r * 16, state);
-        store16(gated + r * dim + block * 16, gated_tanh16(load16<FLOAT32>(of_row), state));
+        store16(gated + r * dim, gated_tanh16(load16<FLOAT32>(of_row), state));
     }
 }
 
@@ -173,7 +188,7 @@ void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const
         for (int r = 0; r < ROWS; r++)
             for (int n = 0; n < N; n++) store16(sums_of_gates + r * 64 + (first + n) * 16, sums[r][n]);
     }
-    finish_step(sums_of_gates, ROWS, block, dim, cell_clip, cell, gated);
+    finish_step(sums_of_gates, ROWS, dim, cell_clip, cell, gated);
 }
 
 // Cut rows into tiles, and call `call(first row, number of rows)` for each. Large tiles load fewer weights
@@ -271,8 +286,8 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
                     const auto before = [&](int r) { return gates_of(block, row + r); };
                     tiles.configure(n_rows);
                     multiply_tiles(*state, block * 4, 4, h.from(row), n_rows, sums, before);
-                    float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
-                    finish_step(sums, n_rows, block, dim, cell_clip, now, to);
+                    float *to = gated + row * dim + block * 16, *now = cells + (block * all + row) * 16;
+                    finish_step(sums, n_rows, dim, cell_clip, now, to);
                 }
         } else
 #endif
@@ -280,7 +295,13 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
             for_tiles(*state, n, [&](int64_t row, int n_rows) {
                 const float* of_inputs[MAX_ROWS];
                 for (int r = 0; r < n_rows; r++) of_inputs[r] = gates_of(block, row + r);
-                float *to = gated + row * dim, *now = cells + (block * all + row) * 16;
+                // The gates of a large batch are in a slow cache. Load those of the next tile meanwhile.
+                for (int64_t next = row + n_rows; next < row + 2 * n_rows; next++) {
+                    if (next >= n && block + 1 == n_blocks) break;
+                    const float* at = next < n ? gates_of(block, next) : gates_of(block + 1, next - n);
+                    for (int i = 0; i < 64; i += 16) prefetch(at + i);
+                }
+                float *to = gated + row * dim + block * 16, *now = cells + (block * all + row) * 16;
 #define CALL(ROWS) step_tile<ROWS>(*state, block, h.from(row), of_inputs, cell_clip, now, to)
                 BY_ROWS(n_rows, CALL)
 #undef CALL
@@ -319,14 +340,8 @@ EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, i
         }
 }
 
-// Return what the processor supports: 0 none of these, 1 AVX2, 2 AVX-512, 3 also BF16 and VNNI, 4 also AMX.
-EXPORT int elmo_level() {
-#if defined(__AMX_TILE__)
-    return level_of_processor() >= 3 && has_tiles() ? 4 : 0;
-#else
-    return level_of_processor();
-#endif
-}
+// Return whether the processor can run this kernel. Nothing else may be called before.
+EXPORT int elmo_is_supported() { return is_supported(); }
 
 // Python locates the file but never imports it. setuptools exports this symbol on Windows.
 EXPORT void* KERNEL_INIT() { return nullptr; }

@@ -5,8 +5,6 @@
 #if defined(__AMX_TILE__)
 
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace {
 
@@ -92,22 +90,13 @@ inline void multiply_tiles(const Matrix& w, int64_t panel, int n_panels, const R
             if (w.type == BFLOAT16) {
                 sum = add16(sum, load16<FLOAT32>(at));
             } else {
-                const I16 total = _mm512_add_epi32(_mm512_loadu_si512(at), minus128(w.sums + (panel + n) * 16));
+                const I16 total = _mm512_add_epi32(_mm512_loadu_si512(at), without_zero(w.sums + (panel + n) * 16));
                 const P16 scaled = mul16(to_float(total), load16<FLOAT32>(w.scales + (panel + n) * 16));
                 sum = fma16(set16(x.scales[r]), scaled, sum);
             }
             store16(at, sum);
         }
     }
-}
-
-// Ask Linux for the tile registers, and return whether the process may use them.
-inline bool has_tiles() {
-    if (!__builtin_cpu_supports("amx-tile") || !__builtin_cpu_supports("amx-bf16") ||
-        !__builtin_cpu_supports("amx-int8"))
-        return false;
-    constexpr long ASK = 0x1023, TILE_DATA = 18;
-    return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
 }
 
 }  // namespace
