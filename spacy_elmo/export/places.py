@@ -10,20 +10,27 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Optional, Union
 
 from ..files import WHOLE, atomic_write, checksum, publish, temporary_folder
-from ..files.compression import compression_of, unpack
-from ..files.errors import named_errors
+from ..files.compression import compression_of, kind_of, unpack
+from ..files.errors import named_errors, temporary_files
 from ..files.input_files import BLOCK
 from ..files.paths import check_regular
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
 IS_FILE = "is a file, but shards need a folder. Choose another output."
+# Maximum bytes of a name, without ".part". File systems allow 255 bytes. A longer name is cut to
+# `MAX_START` bytes.
+MAX_NAME, MAX_START = 250, 200
 # Object stores: an object appears when it is complete, and cannot be renamed.
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
 
 def partial_folder(output: Path) -> Path:
-    """Return the folder of an unfinished output, `OUTPUT.part`."""
+    """Return the folder of an unfinished output, `OUTPUT.part`. A very long name is cut."""
+    name = os.fsencode(output.name)
+    if len(name) > MAX_NAME:
+        start = name[:MAX_START].decode("utf8", "ignore")
+        return output.with_name(f"{start}-{hashlib.sha256(name).hexdigest()[:16]}.part")
     return output.with_name(output.name + ".part")
 
 
@@ -44,6 +51,8 @@ class InputPiece:
         group, and index after its last row group.
     unpacked (Optional[bool]): Whether `start` and `stop` are positions in the unpacked content of
         a compressed file.
+    input_format (Optional[str]): Format of the file, if its suffix names none.
+    given (Optional[str]): The path or URL at the first run, if the file has moved since.
     """
 
     source: str
@@ -56,9 +65,21 @@ class InputPiece:
     column: Optional[str] = None
     row_groups: Optional[tuple[int, int]] = None
     unpacked: Optional[bool] = None
+    input_format: Optional[str] = None
+    given: Optional[str] = None
 
     def __str__(self) -> str:
         return self.source
+
+    @property
+    def label(self) -> str:
+        """Path or URL for the output: that of the first run, in valid Unicode."""
+        return os.fsencode(self.given or self.source).decode("utf8", "replace")
+
+    @property
+    def kind(self) -> str:
+        """Format of the file, as a suffix in lower case, such as ".txt"."""
+        return kind_of(self.name, self.input_format)
 
     @property
     def name(self) -> str:
@@ -72,7 +93,9 @@ class InputPiece:
 
     def absolute(self) -> "InputPiece":
         """Return the piece with an absolute path, for processes in other working directories."""
-        return self if is_url(self) else replace(self, source=str(Path(self.source).absolute()))
+        if is_url(self):
+            return self
+        return replace(self, source=str(Path(self.source).absolute()), given=self.source)
 
     def size(self) -> int:
         """Return the size of the whole file in bytes.
@@ -103,10 +126,12 @@ class InputPiece:
         if self.stop is None:
             return self.open_file()
         digest = hashlib.sha256()
-        copy = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+        with temporary_files():
+            copy = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (the caller closes it)
         for block in self.blocks(self.start, self.stop):
             digest.update(block)
-            copy.write(block)
+            with temporary_files():
+                _write_all(copy, block)
         if digest.hexdigest() != self.sha256:
             copy.close()
             raise ValueError(
@@ -154,6 +179,13 @@ class InputPiece:
             self.size()  # Without a known size, a server could send bytes until the memory is full.
         with self.open() as file:
             return file.read()
+
+
+def _write_all(file: Any, block: bytes) -> None:
+    """Write to a file without a buffer, so that a full disk is not noticed only at its end."""
+    left = memoryview(block)
+    while left:
+        left = left[file.write(left) :]
 
 
 @dataclass(frozen=True)
@@ -282,7 +314,8 @@ class RemoteFolder:
         RAISES (ValueError): The file cannot be written.
         """
         with tempfile.TemporaryDirectory() as place:
-            yield Path(place, name)
+            with temporary_files():
+                yield Path(place, name)
             with named_errors(f"{self.url.rstrip('/')}/{name} cannot be written", Exception):
                 self._put(Path(place, name), name)
 

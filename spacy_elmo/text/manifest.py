@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from typing_extensions import NotRequired
-
 from ..files import atomic_stream, atomic_write, checksum, full_disk, lock, progress_bar, user_path
 from ..files.input_files import BLOCK
 from ..files.paths import CACHE_VARIABLE, cache_folder
@@ -23,8 +21,6 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
 INPUT = {"path": String, "size": Natural, "modified": Integer, "sha256": String}
-# Manifests of early versions have no checksum. Some have the keys "blocks" and "digest", or a count
-# of "documents", which are ignored.
 SCHEMA = Schema(
     {
         "format_version": Integer,
@@ -33,7 +29,7 @@ SCHEMA = Schema(
         "counts": record(dict.fromkeys(("tokens", "sentences", "types"), Natural)),
         "skipped": record({"by_file": dict[str, Natural]}),
         "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
-        "checksum": NotRequired[String],
+        "checksum": String,
     }
 )
 

@@ -10,10 +10,10 @@ import pytest
 
 from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import load_text
-from spacy_elmo.text.prepare import open_corpus, prepare
+from spacy_elmo.text.prepare import open_corpus
 
 from helpers.gzipped import gzipped
-from helpers.prepared import SMALL, assert_same_text, content, random_text, sentences_of
+from helpers.prepared import SMALL, assert_same_text, content, prepare, random_text, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 
@@ -143,7 +143,7 @@ def test_another_corpus(prepared, tmp_path, monkeypatch, change, message):
 
 
 def test_lang_matters_only_to_running_text(tmp_path):
-    """Earlier versions wrote "en" where a config has no language, which is "xx" now."""
+    """A corpus of sentences is the same corpus with another language."""
     for name in ("a.txt", "a.jsonl"):
         (tmp_path / name).write_text('{"text":"a b"}\n', "utf8")
         prepare(tmp_path / name, tmp_path / f"{name}.out", lang="en", **SMALL)
@@ -155,7 +155,7 @@ def test_lang_matters_only_to_running_text(tmp_path):
 
 
 def test_a_folder_of_something_else(tmp_path):
-    """Of a user, or of an earlier version, whose `unfinished` had no mark."""
+    """A folder of a user stays as it is, also one that is named `unfinished`."""
     text, mine = tmp_path / "a.txt", tmp_path / "mine"
     text.write_text("a\n", "utf8")
     (mine / "unfinished").mkdir(parents=True)
