@@ -15,7 +15,7 @@ from typing import Optional
 
 from ..text.reading import SHOWN, refuse
 from .entries import TextEntry, sentence
-from .places import InputPiece
+from .pieces import InputPiece
 from .text_input import cell_of, chunks_of, decode, lines_of, place_of
 
 DOCUMENT = "-DOCSTART-"  # First word of the lines between documents in CoNLL-2003.

@@ -10,10 +10,10 @@ from ..files.remote import is_url
 from ..text.reading import Inputs
 from .embedder import CorpusEmbedder
 from .entries import EntryCounts
+from .folders import RemoteFolder, open_folder
 from .inputs import DOCBIN, find_inputs, looks_like_running_text
 from .joining import write_file
 from .outputs import check_format, check_wanted
-from .places import RemoteFolder, open_folder
 from .settings import ExportSettings
 from .shard_folder import clear
 from .sharding import Job, write_shards

@@ -15,7 +15,7 @@ from ..files.errors import named_errors
 from ..files.input_files import BROKEN
 from ..pipeline.elmo import Elmo
 from .entries import TextEntry
-from .places import InputPiece
+from .pieces import InputPiece
 from .selection import WORDS, SelectedSpan, SpanSelector, labels_of
 
 

@@ -15,8 +15,9 @@ from ..text.reading import READABLE, Inputs, find_files, unknown_format
 from .conll import read_conll
 from .doc_reader import DocReader
 from .entries import Source, TextEntry
+from .folders import partial_folder
 from .parquet import read_parquet
-from .places import InputPiece, partial_folder
+from .pieces import InputPiece
 from .settings import ExportSettings
 from .text_input import chunks_of, read_conllu, read_records, read_text, read_tsv
 

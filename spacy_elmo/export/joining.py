@@ -12,7 +12,7 @@ from ..files import full_disk, progress_bar
 from .entries import EntryCounts
 from .outputs import OUTPUTS, check_room
 from .partial_output import SUFFIX, PartialOutput, read_embedded
-from .places import InputPiece
+from .pieces import InputPiece
 from .plan import make_plan
 from .shard_folder import ShardFolder, no_sentence, open_shards
 from .sharding import ADVICE, Job, find_damaged, make_shards

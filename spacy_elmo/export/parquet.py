@@ -14,7 +14,7 @@ from ..files.errors import FullTemporaryFolder, listed
 from ..text.reading import CONTENT, refuse, tokens_or_text
 from .doc_reader import DocReader
 from .entries import Embedded, TextEntry, WriteOptions, parse_settings, sentence
-from .places import InputPiece
+from .pieces import InputPiece
 
 SUFFIXES = (".parquet",)
 IS_FOLDER = False

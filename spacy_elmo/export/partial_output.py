@@ -24,7 +24,7 @@ from ..files.errors import by_its_name
 from ..files.paths import OF_FILE_MANAGERS
 from ..files.unfinished import MARKER, PREVIOUS, check_ours, delete, delete_ours, make_ours, sweep
 from .entries import Embedded, Source
-from .places import LocalFolder, partial_folder
+from .folders import LocalFolder, partial_folder
 
 SUFFIX = ".msgpack"
 SHARDS, JOINING = "shards", "joining"

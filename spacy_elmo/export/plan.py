@@ -18,7 +18,7 @@ from ..text.chunks import BLOCK, ChunkReader
 from ..text.reading import refuse
 from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV, TXT
 from .parquet import check_pyarrow, group_bytes
-from .places import InputPiece
+from .pieces import InputPiece
 from .settings import ExportSettings
 from .text_input import CHUNK_SIZE, column_number, lines_of
 

@@ -22,9 +22,11 @@ from typing import Any, NamedTuple, Optional
 from ..files import schema
 from ..files.paths import OF_FILE_MANAGERS
 from ..files.unfinished import is_temporary
+from ..text.manifest import setting_differences
 from .entries import EntryCounts
+from .folders import Folder, LocalFolder, describe_files
 from .outputs import OUTPUTS
-from .places import Folder, InputPiece, LocalFolder, describe_files
+from .pieces import InputPiece
 from .plan import Plan
 from .spacy_output import find_foreign
 
@@ -185,11 +187,7 @@ def check_settings(folder: object, known: dict[str, Any], settings: dict[str, An
     settings (dict): The settings of this run.
     RAISES (ValueError): The settings differ.
     """
-    different = [
-        f"{name} is {settings.get(name)!r}, but was {known.get(name)!r}"
-        for name in {**known, **settings}
-        if known.get(name) != settings.get(name)
-    ]
+    different = setting_differences(known, settings)
     if different:
         raise ValueError(
             f"{folder} was started with other settings: {'; '.join(different)}. {ADVICE}"

@@ -14,10 +14,11 @@ from ..model.threads import limit_threads
 from ..text.workers import map_in_order, parse_worker
 from .embedder import CorpusEmbedder
 from .entries import EntryCounts, WriteOptions
+from .folders import Folder
 from .inputs import read_entries
 from .outputs import OUTPUTS
 from .partial_output import write_embedded
-from .places import Folder, InputPiece
+from .pieces import InputPiece
 from .plan import make_plan
 from .ray_workers import map_with_ray
 from .settings import ExportSettings

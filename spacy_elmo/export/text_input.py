@@ -10,7 +10,7 @@ from ..text.chunks import Chunk, ChunkReader
 from ..text.reading import NOT_UTF8, has_half_a_pair, read_record, refuse, sentences_of_lines
 from .doc_reader import DocReader
 from .entries import TextEntry, sentence
-from .places import InputPiece
+from .pieces import InputPiece
 
 # Number of the line in which an entry begins, and the entry.
 NumberedEntries = Iterator[tuple[int, TextEntry]]

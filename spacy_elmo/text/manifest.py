@@ -68,11 +68,6 @@ def stamp(file: Path) -> dict[str, Any]:
     return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
 
 
-def describe_file(file: Path) -> dict[str, Any]:
-    """Return `size` in bytes and `sha256` of a file."""
-    return {"size": file.stat().st_size, "sha256": checksum(file)}
-
-
 def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
     """Copy missing files of a corpus at a URL into the cache folder.
 
@@ -154,6 +149,20 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
             bar.update(size)
 
 
+def setting_differences(known: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+    """List the settings of a resumed run that differ from those of the first run.
+
+    known (dict): The settings of the first run.
+    settings (dict): The settings of this run.
+    RETURNS (List[str]): One description per difference.
+    """
+    return [
+        f"{name} is {settings.get(name)!r}, but was {known.get(name)!r}"
+        for name in {**known, **settings}
+        if known.get(name) != settings.get(name)
+    ]
+
+
 def corpus_differences(
     manifest: dict[str, Any], files: Sequence[Path], settings: dict[str, Any]
 ) -> list[str]:
@@ -164,11 +173,7 @@ def corpus_differences(
     settings (dict): The settings of the call.
     RETURNS (List[str]): One description per difference; empty if the corpus fits the call.
     """
-    found = [
-        f"{name} is {manifest['settings'].get(name)!r}, not {value!r}"
-        for name, value in settings.items()
-        if manifest["settings"].get(name) != value
-    ]
+    found = setting_differences(manifest["settings"], settings)
     inputs = manifest["inputs"]
     if len(inputs) != len(files):
         return [*found, f"it was made from {len(inputs)} files, not from {len(files)}"]

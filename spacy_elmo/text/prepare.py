@@ -20,6 +20,7 @@ from typing import Any, Optional, Union
 
 from ..files import delete_ours, full_disk, is_ours, lock, make_ours, progress_bar, sweep, user_path
 from ..files.compression import kind_of
+from ..files.input_files import describe_file
 from ..files.paths import OF_FILE_MANAGERS, content_names
 from ..files.remote import is_url
 from ..files.unfinished import is_temporary
@@ -31,7 +32,6 @@ from .manifest import (
     TOKENS_FILE,
     check_files,
     corpus_differences,
-    describe_file,
     fetch_files,
     read_manifest,
     stamp,

@@ -53,7 +53,7 @@ def attribution_of(provenance: dict[str, Any]) -> str:
     text = provenance.get("attribution")
     if isinstance(text, str) and text:
         return text
-    # Older models only contain the name of the attribution file.
+    # The weights in this package only contain the name of their attribution file.
     named = _NAMED_FILE.search(_licence(provenance))
     path = Path(__file__).parent / named[0] if named else None
     return path.read_text("utf8") if path is not None and path.is_file() else ""

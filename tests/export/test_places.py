@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from spacy_elmo.export.folders import LocalFolder, RemoteFolder, describe_files
 from spacy_elmo.export.inputs import find_inputs
 from spacy_elmo.export.parquet import read_parquet
-from spacy_elmo.export.places import InputPiece, LocalFolder, RemoteFolder, describe_files
+from spacy_elmo.export.pieces import InputPiece
 from spacy_elmo.files.errors import FullTemporaryFolder
 from spacy_elmo.text.chunks import ChunkReader
 

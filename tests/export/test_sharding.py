@@ -16,7 +16,7 @@ import spacy
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import ExportSettings, load_docs
-from spacy_elmo.export.places import InputPiece
+from spacy_elmo.export.pieces import InputPiece
 from spacy_elmo.export.plan import make_plan
 
 from helpers.embedded import embed_corpus

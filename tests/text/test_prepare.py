@@ -124,8 +124,8 @@ def test_the_same_again(prepared, tmp_path):
 
 
 CHANGES = [
-    ({"min_count": 5}, "min_count is 2, not 5"),
-    ({"format": "text", "lang": "en"}, "format is 'sentences', not 'text'"),
+    ({"min_count": 5}, "min_count is 5, but was 2"),
+    ({"format": "text", "lang": "en"}, "format is 'text', but was 'sentences'"),
     ({"text": "a b\nd\n"}, "'.*a.txt' has other content"),
     ({"text": "a b\n"}, "'.*a.txt' has other content"),
     ({"inputs": ["a.txt", "a.txt"]}, "1 files, not from 2"),
@@ -149,7 +149,7 @@ def test_lang_matters_only_to_running_text(tmp_path):
         prepare(tmp_path / name, tmp_path / f"{name}.out", lang="en", **SMALL)
     before = content(tmp_path)
     prepare(tmp_path / "a.txt", tmp_path / "a.txt.out", lang="xx", **SMALL)
-    with pytest.raises(ValueError, match="lang is 'en', not 'xx'. Use the same"):
+    with pytest.raises(ValueError, match="lang is 'xx', but was 'en'. Use the same"):
         prepare(tmp_path / "a.jsonl", tmp_path / "a.jsonl.out", lang="xx", **SMALL)
     assert content(tmp_path) == before
 
