@@ -60,8 +60,12 @@ def find_inputs(
         readable = (*readable, PARQUET)
     files: dict[InputPiece, None] = {}
     for name in given:
-        find = _find_urls if is_url(name) else find_files
-        for file in find(str(name), readable, input_format):
+        found = (
+            _find_urls(str(name), readable, input_format)
+            if is_url(name)
+            else find_files(name, readable, input_format)
+        )
+        for file in found:
             files[InputPiece(str(file), input_format=input_format)] = None
     if column is not None and not any(file.kind in (TSV, CONLL) for file in files):
         raise ValueError(f"`column={column}`: no {TSV} or {CONLL} file is given. Omit `column`.")

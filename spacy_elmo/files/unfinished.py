@@ -16,8 +16,8 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +45,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     YIELDS (Path): The folder. It contains only the marker file.
     """
     path = followed(path)
+    naming: Callable[[], AbstractContextManager[None]]
     if is_stream(path):
         parent, naming = Path(tempfile.gettempdir()), temporary_files
     else:
