@@ -9,19 +9,18 @@ import argparse
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from spacy_elmo.text.prepare import prepare
+from spacy_elmo.text.settings import PrepareSettings
 
 
 def measure_shares(text: Path, folder: Path, format: str) -> None:
     """Print the time of each part of the work, and the speed-up with several jobs."""
-    settings: dict[str, Any] = {"format": format, "n_process": 1}
     seconds = []
     # A job whose share is empty, a job with the whole text, and the call that writes the corpus.
     for worker in ("1000000/1000000", "1/1", None):
         started = time.process_time()
-        prepare(text, folder, worker=worker, **settings)
+        prepare(text, folder, PrepareSettings(format=format, n_process=1, worker=worker))
         seconds.append(time.process_time() - started)
     reading, share, writing = seconds
     per_gb = 1e9 / text.stat().st_size

@@ -20,8 +20,8 @@ import torch
 from language_models import SIZES, make_model, read_sentences
 
 from spacy_elmo.embedding.embed import by_tokens
+from spacy_elmo.export import Embedder, ExportSettings, embed_corpus
 from spacy_elmo.export.embedder import CHUNK_BATCHES
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.weights import safetensors_file
 
@@ -68,7 +68,8 @@ def main() -> None:
             (folder / file).write_text("".join(" ".join(words) + "\n" for words in lines), "utf8")
 
         def embed(file: str, suffix: str) -> None:
-            embed_corpus(args.weights, folder / file, folder / f"out{suffix}", force=True)
+            output = folder / f"out{suffix}"
+            embed_corpus(Embedder(args.weights), folder / file, output, ExportSettings(force=True))
 
         for number in range(args.rounds + 1):
             alone = timed(lambda: model_alone(bilm, sentences))

@@ -22,7 +22,7 @@ from typing import Union
 import torch
 from language_models import read_sentences
 
-from spacy_elmo.export.sharding import embed_corpus
+from spacy_elmo.export import Embedder, ExportSettings, embed_corpus
 
 
 def timed(clock: Callable[[], float], function: Callable[[str], None]) -> float:
@@ -48,6 +48,7 @@ def main() -> None:
     sentences = list(islice(read_sentences(args.text), args.sentences))
     n_tokens = sum(map(len, sentences))
     print(f"{n_tokens:,} tokens, {args.shards} shards")
+    embedder = Embedder(args.weights)
     ratios: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -55,12 +56,13 @@ def main() -> None:
             (folder / file).write_text("".join(" ".join(words) + "\n" for words in lines), "utf8")
 
         def one_file(file: str) -> None:
-            embed_corpus(args.weights, folder / file, folder / "out.parquet", force=True)
+            output = folder / "out.parquet"
+            embed_corpus(embedder, folder / file, output, ExportSettings(force=True))
 
         def in_shards(file: str, workers: Union[int, str] = 1) -> None:
             shutil.rmtree(folder / "out", ignore_errors=True)
-            settings = {"shards": args.shards, "workers": workers}
-            embed_corpus(args.weights, folder / file, folder / "out", **settings)
+            settings = ExportSettings(shards=args.shards, workers=workers)
+            embed_corpus(embedder, folder / file, folder / "out", settings)
 
         for number in range(args.rounds + 1):
             whole = timed(time.process_time, one_file)

@@ -14,6 +14,7 @@ from spacy.training.corpus import FILE_TYPE, walk_corpus
 from spacy.vocab import Vocab
 from thinc.types import Floats2d, Floats3d
 
+from ..embedding.docs import make_sentence
 from ..embedding.embed import by_tokens
 from ..embedding.mix import mix_layers
 from ..files import check_regular, progress_bar, user_path
@@ -45,15 +46,6 @@ def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
         raise ValueError(f"{path} is not a .spacy file. Make one with `python -m spacy convert`")
     for file in walk_corpus(path, FILE_TYPE):
         yield from read_docbin(file, vocab)
-
-
-def sentence_doc(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Make a Doc that is marked as one sentence, so that segmenters do not split it.
-
-    vocab (Vocab): The vocab.
-    words (Sequence[str]): The tokens.
-    """
-    return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])
 
 
 def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d]]:
@@ -100,7 +92,7 @@ def _all_docs(
             if len(vocab.strings) > MAX_STRINGS:
                 vocab = Vocab()
             if sentence:
-                doc = sentence_doc(vocab, sentence)
+                doc = make_sentence(vocab, sentence)
                 doc.user_data["source"] = str(file)
                 yield doc
     for path in annotated:

@@ -7,9 +7,10 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..embedding.docs import make_sentence
 from ..embedding.mix import mix_layers
 from ..pipeline.load import elmo_pipe
-from .corpora import sentence_doc, unit_vectors, with_layers
+from .corpora import unit_vectors, with_layers
 
 Place = tuple[tuple[str, ...], int]  # A sentence, and the position of a token in it.
 
@@ -67,7 +68,7 @@ def find_neighbors(
     known = [*map(str, range(pipe.bilm.config.n_layers + 1)), "top", "average"]
     if layer not in known:
         raise ValueError(f"there is no layer '{layer}'. This model has {', '.join(known)}")
-    asked = sentence_doc(nlp.vocab, sentence)
+    asked = make_sentence(nlp.vocab, sentence)
     wanted = unit_vectors(mix_layers(pipe.predict([asked])[0], layer), "float32")[position]
     word = sentence[position].lower()
     itself = tuple(sentence), position

@@ -10,13 +10,13 @@ import numpy as np
 from spacy.language import Language
 from thinc.types import Floats2d, Floats3d
 
+from ..embedding.docs import make_sentence
 from ..files import progress_bar, user_path
 from ..pipeline.load import elmo_pipe
 from .corpora import (
     check_inputs,
     describe_input,
     select_input,
-    sentence_doc,
     unit_vectors,
     with_layers,
 )
@@ -104,7 +104,7 @@ def _count_senses(sentences: Sequence[Sentence]) -> dict[str, Counter[str]]:
 def _vectors(nlp: Language, corpus: Sequence[Sentence]) -> Iterator[tuple[LabeledWord, Floats2d]]:
     """Yield each labeled word, and the mean of its tokens' layers. *Shape:* `(L + 1, width)`."""
     total = sum(len(sentence.tokens) for sentence in corpus)
-    docs = (sentence_doc(nlp.vocab, sentence.tokens) for sentence in corpus)
+    docs = (make_sentence(nlp.vocab, sentence.tokens) for sentence in corpus)
     with progress_bar(total, None, " tokens", in_logs=False) as bar:
         for sentence, (doc, layers) in zip(corpus, with_layers(elmo_pipe(nlp), docs)):
             for occurrence in sentence.occurrences:

@@ -12,7 +12,7 @@ from .errors import command
 
 # The modules of the commands, in the order in which `--help` lists them.
 COMMANDS = (
-    *("ask", "convert", "corpus", "download", "dump_token_embeddings", "embed", "evaluate"),
+    *("ask", "convert", "corpus", "download", "embed", "evaluate"),
     *("info", "init_pretraining", "init_training", "mix", "neighbors", "perplexity", "pretrain"),
     *("probe", "robustness", "sample", "senses", "substitutes", "wsd"),
 )

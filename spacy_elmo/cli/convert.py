@@ -1,7 +1,7 @@
 """Command `python -m spacy elmo convert`."""
 
 from pathlib import Path
-from typing import Any, Optional
+from typing import Optional
 
 import typer
 
@@ -50,19 +50,24 @@ def convert_cli(
 
     Example: python -m spacy elmo convert pretraining/model-best weights.hdf5
     """
-    options: dict[str, Any] = dict(locals())
     from ..model.config import count_parameters
     from ..weights.archives import read_object
     from ..weights.convert import convert
     from .options import read_word_vectors
 
-    options["keep_softmax"] = options.pop("softmax")
-    if provenance is not None:
-        options["provenance"] = read_object(provenance)
-    if vectors is not None:
-        options["vectors"] = read_word_vectors(vectors)
     with full_disk(target, "run the same command again"):
-        bundle, lost = convert(**options)
+        bundle, lost = convert(
+            source,
+            target,
+            format=format,
+            dtype=dtype,
+            keep_softmax=softmax,
+            lang=lang,
+            provenance=None if provenance is None else read_object(provenance),
+            vectors=None if vectors is None else read_word_vectors(vectors),
+            allow_loss=allow_loss,
+            force=force,
+        )
     for what in lost:
         msg.warn(f"Lost: {what}")
     msg.good(f"Wrote {target}", f"{count_parameters(bundle.bilm.config):,} parameters in {dtype}")

@@ -1,6 +1,6 @@
 """Command `python -m spacy elmo corpus`."""
 
-from typing import Any, Optional
+from typing import Optional
 
 import typer
 
@@ -13,6 +13,9 @@ def corpus_cli(
     inputs: list[str] = typer.Argument(..., help="Text: files, folders or globs"),
     output: str = typer.Argument(..., help="Folder for the corpus"),
     format: str = FORMAT,
+    input_format: Optional[str] = typer.Option(
+        None, help="Format of files whose suffix names none: 'txt' or 'jsonl'"
+    ),
     lang: Optional[str] = typer.Option(
         None, help="Language of spaCy's tokenizer; required for running text"
     ),
@@ -38,17 +41,28 @@ def corpus_cli(
 
     Example: python -m spacy elmo corpus text/ more.txt.gz corpus --workers 4
     """
-    options: dict[str, Any] = dict(locals())
     from ..files.remote import is_url
     from ..text.manifest import read_manifest
     from ..text.prepare import prepare
+    from ..text.settings import PrepareSettings
 
     if is_url(output):
         raise CommandLineError(
             f"{output}: a corpus cannot be written to a URL. Write it to a disk, and copy it"
         )
+    settings = PrepareSettings(
+        format=format,
+        input_format=input_format,
+        lang=lang,
+        min_count=min_count,
+        max_size=max_size,
+        max_sentence=max_sentence,
+        on_error=on_error,
+        n_process=n_process,
+        worker=worker,
+    )
     with stopped("Stopped. To resume, run the same command again"):
-        corpus = prepare(**options)
+        corpus = prepare(inputs, output, settings)
     if corpus is None:
         msg.good(
             f"Read share {worker}. When all are read, run the same command without --worker to "

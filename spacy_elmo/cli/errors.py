@@ -36,9 +36,6 @@ class CommandLineError(ValueError):
 
 # Settings whose options have other names.
 RENAMED = {
-    "sentence_index=False": "--forget-sentences",
-    "sentence_keys": "--use-sentence-keys",
-    "sentence_keys=True": "--use-sentence-keys",
     "keep_softmax=False": "--no-softmax",
 }
 

@@ -24,6 +24,9 @@ PIPELINE = typer.Argument(..., help="Folder or package name of a pipeline")
 FORMAT = typer.Option(
     "sentences", help="'sentences' (one per line, tokens separated by spaces) or 'text'"
 )
+INPUT_FORMAT = typer.Option(
+    None, help="Format of files whose suffix names none: 'txt', 'jsonl' or another suffix"
+)
 LANG = typer.Option(
     None, help="Language of spaCy's tokenizer for running text; default: the model's"
 )

@@ -15,7 +15,7 @@ from typing import Optional
 
 from ..text.reading import SHOWN, refuse
 from .entries import TextEntry, sentence
-from .places import InputPiece
+from .pieces import InputPiece
 from .text_input import cell_of, chunks_of, decode, lines_of, place_of
 
 DOCUMENT = "-DOCSTART-"  # First word of the lines between documents in CoNLL-2003.
@@ -28,7 +28,7 @@ LETTERS = re.compile(r"[^\W\d_]*")
 Lines = Sequence[tuple[int, str]]
 
 
-def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
+def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[tuple[int, TextEntry]]:
     """Read a file with one word per line, as in CoNLL's shared tasks.
 
     Tabs separate columns; without a tab, spaces do. Empty lines separate sentences. Comments are
@@ -36,7 +36,7 @@ def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
 
     file (InputPiece): The file, or a part of it.
     column (Optional[str]): Number of the word column, from 1. Default: the first column.
-    YIELDS (TextEntry): A sentence.
+    YIELDS (Tuple[int, TextEntry]): Number of a sentence's first line, and the sentence.
     RAISES (ValueError): The column is missing in a line, a line can be a comment or a word, or the
         file cannot be read.
     """
@@ -50,7 +50,7 @@ def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[TextEntry]:
     for block in _blocks(file):
         words = words_of(block)
         if words:
-            yield sentence(words)
+            yield words[0][0], sentence([word for _, word in words])
 
 
 def _blocks(file: InputPiece) -> Iterator[list[tuple[int, str]]]:
@@ -69,7 +69,7 @@ def _blocks(file: InputPiece) -> Iterator[list[tuple[int, str]]]:
 
 
 class _BlockReader:
-    """Function that returns the words of a block of lines, without comments.
+    """Function that returns the words of a block of lines with their line numbers.
 
     file (InputPiece): The file.
     place (int): Index of the column with the words.
@@ -92,7 +92,7 @@ class _BlockReader:
                     return line
         return None
 
-    def __call__(self, block: Lines) -> list[str]:
+    def __call__(self, block: Lines) -> list[tuple[int, str]]:
         lines = [
             (number, line)
             for number, line in block
@@ -114,7 +114,8 @@ class _BlockReader:
                     self._refuse(number, line)
                 if is_outside and self._is_doubtful(line, like):
                     self._refuse(number, line)
-            words.append(cell_of(self.file, number, cells, self.place).strip(" "))
+            word = cell_of(self.file, number, cells, self.place).strip(" ")
+            words.append((number, word))
         return words
 
     def _is_doubtful(self, line: str, like: str) -> bool:

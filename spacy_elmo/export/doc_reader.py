@@ -1,5 +1,6 @@
 """Reader that runs the pipeline on text and converts Docs to entries."""
 
+import copy
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ from ..files.errors import named_errors
 from ..files.input_files import BROKEN
 from ..pipeline.elmo import Elmo
 from .entries import TextEntry
-from .places import InputPiece
+from .pieces import InputPiece
 from .selection import WORDS, SelectedSpan, SpanSelector, labels_of
 
 
@@ -30,8 +31,6 @@ class DocReader:
         every token.
     """
 
-    keep_docs = False  # Whether each entry contains its Doc.
-
     def __init__(self, nlp: Language, pipe: Elmo, selector: Optional[SpanSelector] = None):
         self._labels = labels_of(nlp)
         names = nlp.component_names
@@ -46,6 +45,13 @@ class DocReader:
         self.segmenter: Segmenter = pipe.settings.segmenter
         self.selector = selector
         self._sentencizer = Sentencizer()
+        self._keep_docs = False
+
+    def keeping_docs(self) -> "DocReader":
+        """Return a reader with the same pipeline whose entries contain their Docs."""
+        reader = copy.copy(self)
+        reader._keep_docs = True
+        return reader
 
     def check_labels(self) -> None:
         """Check that the pipeline can set each label in the selector's `only`.
@@ -79,7 +85,7 @@ class DocReader:
             selector has `only`.
         RETURNS (TextEntry): The entry.
         """
-        data = doc.to_bytes(exclude=["tensor"]) if self.keep_docs else None
+        data = doc.to_bytes(exclude=["tensor"]) if self._keep_docs else None
         words = [token.text for token in doc]
         segments = self.segmenter(doc)  # Before `_select`, which can set sentence boundaries.
         selected = None if self.selector is None else self._select(doc, annotate=annotate)
@@ -117,11 +123,11 @@ class DocReader:
             )
         return self.selector(doc)
 
-    def read_docbin(self, file: InputPiece) -> Iterator[TextEntry]:
+    def read_docbin(self, file: InputPiece) -> Iterator[tuple[int, TextEntry]]:
         """Read the Docs of a `.spacy` file. The whole file is loaded into memory.
 
         file (InputPiece): The file.
-        YIELDS (TextEntry): The entry of a Doc.
+        YIELDS (Tuple[int, TextEntry]): Number of a Doc, from 1, and its entry.
         RAISES (ValueError): The file is not a `.spacy` file, or it is broken.
         """
         with named_errors(f"{file} is not a .spacy file, or it is broken. Write it again", BROKEN):
@@ -132,4 +138,4 @@ class DocReader:
             for number in range(1, len(docs) + 1):
                 with named_errors(f"{file}: Doc {number} cannot be read", BROKEN):
                     entry = self.entry(next(stream))
-                yield entry
+                yield number, entry

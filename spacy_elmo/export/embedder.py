@@ -124,7 +124,7 @@ def make_embedded(
         vectors, scales = _to_int8(vectors)
         by_layer = [("", scales)] if scales.ndim == 1 else zip(map("_{}".format, count()), scales)
         beside |= {f"scales{layer}": values.tolist() for layer, values in by_layer}
-    return Embedded(entry.text, words, _cast(vectors, dtype), entry.doc, beside)
+    return Embedded(entry.text, words, _cast(vectors, dtype), entry.doc, beside, entry.source)
 
 
 def _to_int8(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -241,12 +241,8 @@ class CorpusEmbedder:
         loaded = self._loaded
         return GroupEmbedder(loaded.pipe, loaded.choose, self.dtype, self.sentence_marks)
 
-    def reader(self, *, keep_docs: bool = False) -> DocReader:
-        """Return the reader that converts text to entries. All calls return the same object.
-
-        keep_docs (bool): Whether the reader's entries contain their Docs, from this call on.
-        """
-        self._loaded.reader.keep_docs = keep_docs
+    def reader(self) -> DocReader:
+        """Return the reader that converts text to entries."""
         return self._loaded.reader
 
     @property
@@ -283,10 +279,9 @@ class CorpusEmbedder:
             "lang": reader.nlp.lang,
             "dtype": self.dtype,
             **chosen,
-            # Earlier versions did not write these keys, so they are left out if they have their
-            # default.
-            **({"sentence_marks": True} if self.sentence_marks else {}),
-            **({"pool": self.pool, "only": self.only} if self._is_selective else {}),
+            "sentence_marks": self.sentence_marks,
+            "pool": self.pool,
+            "only": self.only,
         }
         return dict(json.loads(json.dumps(settings)))
 

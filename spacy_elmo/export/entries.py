@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -11,6 +11,25 @@ from ..embedding.segmenters import Segment
 from .selection import SelectedSpan
 
 INDEX = "sentence_to_index"  # AllenNLP's name of this dataset.
+# How to write the texts. "index": as `sentence_to_index` in HDF5 and npz, and as the column `text`
+# in Parquet. "keys": as names of the HDF5 datasets, like AllenNLP's `--use-sentence-keys`; repeated
+# and empty sentences are left out. "none": not at all.
+TEXTS = "index", "keys", "none"
+
+
+class Source(NamedTuple):
+    """Place of an entry in the input.
+
+    file (str): The file, as the user named it.
+    line (int): Number of the line, from 1, in which the entry begins. In formats without lines: the
+        number of the row or Doc, from 1.
+    """
+
+    file: str = ""
+    line: int = 0
+
+
+UNKNOWN = Source()
 
 
 @dataclass(frozen=True)
@@ -23,6 +42,7 @@ class TextEntry:
     doc (Optional[bytes]): The bytes of the Doc, if the output contains Docs.
     selected (Optional[List[SelectedSpan]]): The tokens or spans that get a vector; None for every
         token.
+    source (Source): The place of the entry in the input.
     """
 
     text: str
@@ -30,6 +50,7 @@ class TextEntry:
     segments: list[Segment]
     doc: Optional[bytes] = None
     selected: Optional[list[SelectedSpan]] = None
+    source: Source = UNKNOWN
 
     def __len__(self) -> int:
         return len(self.words)
@@ -45,6 +66,7 @@ class Embedded:
         `(n_layers + 1, n_words, width)`
     doc (Optional[bytes]): The bytes of the Doc, if the output contains Docs.
     beside (Dict[str, List]): Other columns by name, such as "labels", with one value per vector.
+    source (Source): The place of the entry in the input.
     """
 
     text: str
@@ -52,30 +74,21 @@ class Embedded:
     vectors: np.ndarray
     doc: Optional[bytes] = None
     beside: dict[str, Any] = field(default_factory=dict)
+    source: Source = UNKNOWN
 
 
 @dataclass(frozen=True)
 class WriteOptions:
     """Options of an output format.
 
-    index (bool): Whether to write the texts: `sentence_to_index` in HDF5 and npz, the column `text`
-        in Parquet.
-    sentence_keys (bool): Whether to name the HDF5 datasets by sentences instead of numbers, like
-        AllenNLP's `--use-sentence-keys`. The file then has no `sentence_to_index`. Repeated and
-        empty sentences are left out.
+    texts (str): How to write the texts, one of `TEXTS`.
     empty (Embedded): Entry without tokens. It defines the columns of a table without rows.
     first (int): Index of the file's first entry in the whole output; above 0 in later shards.
     """
 
-    index: bool
-    sentence_keys: bool
+    texts: str
     empty: Embedded
     first: int = 0
-
-    def describe(self) -> dict[str, bool]:
-        """Return the options that differ from the defaults. The output stores them."""
-        described = {} if self.index else {"sentence_index": False}
-        return described | ({"sentence_keys": True} if self.sentence_keys else {})
 
 
 @dataclass
@@ -91,20 +104,14 @@ class EntryCounts:
     tokens: int = 0
     vectors: int = field(default=0, compare=False)
 
-    def describe(self) -> dict[str, int]:
-        """Return the counts that the output stores: `vectors` only if it differs from `tokens`."""
-        numbers = {"entries": self.entries, "tokens": self.tokens}
-        return numbers if self.vectors == self.tokens else {**numbers, "vectors": self.vectors}
-
     @classmethod
     def pop_from(cls, settings: dict[str, Any]) -> "Optional[EntryCounts]":
         """Remove the counts from the settings that an output stores, and return them.
 
         settings (dict): The settings.
-        RETURNS (Optional[EntryCounts]): The counts; None if `entries` or `tokens` is missing.
+        RETURNS (Optional[EntryCounts]): The counts; None if one is missing.
         """
-        entries, tokens = settings.pop("entries", None), settings.pop("tokens", None)
-        numbers = (entries, tokens, settings.pop("vectors", tokens))
+        numbers = [settings.pop(name, None) for name in ("entries", "tokens", "vectors")]
         return cls(*numbers) if all(type(number) is int for number in numbers) else None
 
     def count(self, entries: Iterable[TextEntry]) -> Iterator[TextEntry]:

@@ -3,19 +3,22 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from glob import has_magic
 from pathlib import Path, PurePosixPath
 from typing import Optional, Union
 
-from ..files.compression import suffix_of
+from ..files.compression import kind_of
 from ..files.paths import user_path
 from ..files.remote import is_url, reading
-from ..text.reading import READABLE, Inputs, find_files
+from ..text.reading import READABLE, Inputs, find_files, unknown_format
 from .conll import read_conll
 from .doc_reader import DocReader
-from .entries import TextEntry
+from .entries import Source, TextEntry
+from .folders import partial_folder
 from .parquet import read_parquet
-from .places import InputPiece, partial_folder
+from .pieces import InputPiece
+from .settings import ExportSettings
 from .text_input import chunks_of, read_conllu, read_records, read_text, read_tsv
 
 TXT, TSV, JSONL = ".txt", ".tsv", ".jsonl"
@@ -29,7 +32,10 @@ INPUTS = (*READABLE, CONLLU, CONLL, DOCBIN)
 
 
 def find_inputs(
-    inputs: Inputs, output: Union[str, Path], column: Optional[str] = None
+    inputs: Inputs,
+    output: Union[str, Path],
+    column: Optional[str] = None,
+    input_format: Optional[str] = None,
 ) -> list[InputPiece]:
     """Find the files to read.
 
@@ -37,23 +43,31 @@ def find_inputs(
         `fsspec` can read. Parquet files need a path or glob that ends in `.parquet`.
     output (Union[str, Path]): The output. Files in it or in `OUTPUT.part` are not read.
     column (Optional[str]): Text column of `.tsv` files. `.tsv` files are read only if this is set.
+    input_format (Optional[str]): Format of files whose suffix names none, such as "txt".
     RETURNS (List[InputPiece]): The files, without duplicates.
     RAISES (ValueError): An input is the output; a file is missing or has an unknown format; a
         `.tsv` file is given without `column`; or `column` is set, but no file has columns.
     """
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
-    if column is None and (tables := [name for name in given if suffix_of(str(name)) == TSV]):
+    kinds = {kind_of(Path(name).name, input_format) for name in given}
+    if column is None and TSV in kinds:
+        tables = [name for name in given if kind_of(Path(name).name, input_format) == TSV]
         raise ValueError(
             f"{tables[0]}: the text column is not known. Set `column` to its name or number."
         )
     readable = INPUTS if column is None else (*INPUTS, TSV)
-    if any(suffix_of(str(name)) == PARQUET for name in given):
+    if PARQUET in kinds:
         readable = (*readable, PARQUET)
     files: dict[InputPiece, None] = {}
     for name in given:
-        found = _find_urls(str(name), readable) if is_url(name) else find_files(name, readable)
-        files.update(dict.fromkeys(InputPiece(str(file)) for file in found))
-    if column is not None and not any(suffix_of(file.name) in (TSV, CONLL) for file in files):
+        found = (
+            _find_urls(str(name), readable, input_format)
+            if is_url(name)
+            else find_files(name, readable, input_format)
+        )
+        for file in found:
+            files[InputPiece(str(file), input_format=input_format)] = None
+    if column is not None and not any(file.kind in (TSV, CONLL) for file in files):
         raise ValueError(f"`column={column}`: no {TSV} or {CONLL} file is given. Omit `column`.")
     for name in given:
         if not is_url(output) and not is_url(name) and _is_same_file(name, output):
@@ -73,7 +87,7 @@ def _is_same_file(name: Union[str, Path], output: Union[str, Path]) -> bool:
     return path.is_file() and Path(output).exists() and path.samefile(output)
 
 
-def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
+def _find_urls(given: str, readable: tuple[str, ...], input_format: Optional[str]) -> list[str]:
     """Return the files that a URL (file, folder or glob) names, like `find_files` for paths.
 
     `readable` contains the suffixes of files that can be read.
@@ -84,10 +98,11 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
         file_system, path = url_to_fs(given)
         if has_magic(path):
             paths = sorted(found for found in file_system.glob(path) if file_system.isfile(found))
-        elif suffix_of(path) in readable and file_system.isfile(path):
+        elif kind_of(path, input_format) in readable and file_system.isfile(path):
             paths = [path]  # Over HTTP, `isdir` would download the file to look for links.
         elif file_system.isdir(path):
-            paths = sorted(name for name in file_system.find(path) if suffix_of(name) in readable)
+            inner = file_system.find(path)
+            paths = sorted(name for name in inner if kind_of(name, input_format) in readable)
         else:
             paths = [path] if file_system.exists(path) else []
         paths = [found for found in paths if not _is_hidden(found, path)]
@@ -95,8 +110,8 @@ def _find_urls(given: str, readable: tuple[str, ...]) -> list[str]:
     if not urls:
         raise ValueError(f"no {', '.join(readable)} file at '{given}'")
     for url in urls:
-        if suffix_of(url) not in readable:
-            raise ValueError(f"{url}: unknown format. Use {', '.join(readable)}")
+        if kind_of(url, input_format) not in readable:
+            raise ValueError(unknown_format(url, readable))
     return urls
 
 
@@ -118,7 +133,7 @@ def looks_like_running_text(files: Sequence[InputPiece]) -> Optional[InputPiece]
     files (Sequence[InputPiece]): The files.
     RETURNS (Optional[InputPiece]): The first such file; None if there is none.
     """
-    texts = [file for file in files if suffix_of(file.name) in (TXT, TSV) and not is_url(file)]
+    texts = [file for file in files if file.kind in (TXT, TSV) and not is_url(file)]
     for file in texts[:MAX_SAMPLED]:
         with suppress(ValueError):  # Reading the file reports the error.
             chunk = next(chunks_of(file, by_paragraph=False))
@@ -133,10 +148,7 @@ def looks_like_running_text(files: Sequence[InputPiece]) -> Optional[InputPiece]
 def read_entries(
     files: Sequence[InputPiece],
     reader: DocReader,
-    *,
-    tokenize: bool,
-    column: Optional[str],
-    max_tokens: int,
+    settings: ExportSettings,
 ) -> Iterator[TextEntry]:
     """Read the entries of files.
 
@@ -145,38 +157,36 @@ def read_entries(
 
     files (Sequence[InputPiece]): Files from `find_inputs`, or parts of them.
     reader (DocReader): Converts text and Docs to entries.
-    tokenize (bool): Whether text files contain running text. Otherwise each line is a sentence
-        whose tokens are separated by spaces.
-    column (Optional[str]): Column of `.tsv` and `.conll` files: the name, or the number from 1.
-    max_tokens (int): Maximum number of tokens in an entry.
+    settings (ExportSettings): How to read the files.
     YIELDS (TextEntry): An entry.
     RAISES (ValueError): A file cannot be read, an entry is too long, or the number of entries in a
         part differs from the plan.
     """
+    is_running, column = settings.format == "text", settings.column
     for file in files:
-        n_read, suffix = 0, suffix_of(file.name)
-        if suffix == DOCBIN:
+        n_read = 0
+        if file.kind == DOCBIN:
             entries = reader.read_docbin(file)
-        elif suffix == PARQUET:
+        elif file.kind == PARQUET:
             entries = read_parquet(file, reader)
-        elif suffix == CONLLU:
+        elif file.kind == CONLLU:
             entries = read_conllu(file)
-        elif suffix == CONLL:
+        elif file.kind == CONLL:
             entries = read_conll(file, column)
-        elif suffix == TSV and column is not None:
-            entries = read_tsv(file, file.column or column, reader, tokenize=tokenize)
-        elif suffix == JSONL:
+        elif file.kind == TSV and column is not None:
+            entries = read_tsv(file, file.column or column, reader, is_running=is_running)
+        elif file.kind == JSONL:
             entries = read_records(file, reader)
         else:
-            entries = read_text(file, reader if tokenize else None)
-        for n_read, entry in enumerate(entries, 1):
-            if len(entry) > max_tokens:
+            entries = read_text(file, reader if is_running else None)
+        for n_read, (line, entry) in enumerate(entries, 1):
+            if len(entry) > settings.max_tokens:
                 raise ValueError(
                     f"{file}: a sentence or Doc has {len(entry):,} tokens (number {n_read - 1}, "
                     f"from 0; it starts with '{entry.text[:60]}'), and its vectors must fit into "
                     f"memory. Split it, or allow more: `max_tokens={len(entry)}`."
                 )
-            yield reader.select(entry)
+            yield replace(reader.select(entry), source=Source(file.label, line))
         if file.entries not in (None, n_read):
             raise ValueError(
                 f"{file}: the part from byte {file.start:,} on has {n_read:,} entries, but the "

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from array import array
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ def write(
 ) -> None:
     """Write an npz file. Each entry is an array; its name is the entry's index in the output.
 
-    If `options.index`, the array `sentence_to_index` maps each text to the index of its last entry,
-    in JSON. Writing or reading the file takes about 340 bytes of memory per array, for the
-    directory of the zip archive.
+    If `options.texts` is "index", the array `sentence_to_index` maps each text to the index of its
+    last entry, in JSON. The arrays `file` and `line` have the place of each entry in the input;
+    `file` has indices of the array `files`, because NumPy stores equal strings again and again.
+    Writing or reading the file takes about 340 bytes of memory per array, for the directory of the
+    zip archive.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
@@ -29,14 +32,21 @@ def write(
     options (WriteOptions): Options of the format.
     """
     last: dict[str, int] = {}
+    files: dict[str, int] = {}
+    places, lines = array("i"), array("q")
     with zipfile.ZipFile(path, "w") as archive:
         comment = json.dumps(settings).encode("ascii")
         archive.comment = comment if len(comment) <= zipfile.ZIP_MAX_COMMENT else b""
         for i, entry in enumerate(entries, options.first):
             _write_array(archive, str(i), entry.vectors)
-            if options.index:
+            places.append(files.setdefault(entry.source.file, len(files)))
+            lines.append(entry.source.line)
+            if options.texts == "index":
                 last[json.dumps(entry.text)] = i
-        if options.index:
+        _write_array(archive, "files", np.array(list(files), "U"))
+        _write_array(archive, "file", np.array(places, "int32"))
+        _write_array(archive, "line", np.array(lines, "int64"))
+        if options.texts == "index":
             _write_array(archive, INDEX, np.array([index_json(last)]))
 
 
@@ -49,7 +59,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+def _write_array(archive: zipfile.ZipFile, name: str, values: np.ndarray) -> None:
     # A constant date (1980), so that equal content gives equal bytes.
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
-        np.lib.format.write_array(file, array, allow_pickle=False)
+        np.lib.format.write_array(file, values, allow_pickle=False)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 from types import ModuleType
-from typing import Optional
 
 from . import hdf5_output, npz_output, parquet, spacy_output
 from .embedder import CorpusEmbedder
 from .parquet import check_pyarrow
+from .settings import ExportSettings
 
 OUTPUTS: dict[str, ModuleType] = {
     "hdf5": hdf5_output,
@@ -16,28 +16,28 @@ OUTPUTS: dict[str, ModuleType] = {
 }
 
 
-def check_format(output: Path, format: Optional[str], *, is_sharded: bool) -> str:
+def check_format(output: Path, settings: ExportSettings) -> str:
     """Return the name of the output format, after a check that it can be written.
 
     output (Path): The output.
-    format (Optional[str]): The format, if the user set one.
-    is_sharded (bool): Whether the output is a folder of shards.
+    settings (ExportSettings): The settings of the run.
     RETURNS (str): One of `OUTPUTS`. Default: the format with the suffix of `output`, or "parquet"
         for shards without a suffix.
     RAISES (ValueError): The format or the suffix is unknown.
     RAISES (ImportError): The format needs a library that is not installed.
     """
     by_suffix = {suffix: name for name, kind in OUTPUTS.items() for suffix in kind.SUFFIXES}
+    format = settings.output_format
     if format is None:
-        unnamed, other = (".parquet", "parquet") if is_sharded else ("", None)
+        unnamed, other = (".parquet", "parquet") if settings.shards is not None else ("", None)
         format = by_suffix.get(output.suffix.lower() or unnamed, other)
         if format is None:
             raise ValueError(
                 f"{output}: no format has the suffix '{output.suffix}'. Use "
-                f"{', '.join(suffix for suffix in by_suffix if suffix)}, or set `format`."
+                f"{', '.join(suffix for suffix in by_suffix if suffix)}, or set `output_format`."
             )
     if format not in OUTPUTS:
-        raise ValueError(f"the format must be one of {', '.join(OUTPUTS)}, got '{format}'")
+        raise ValueError(f"`output_format` must be one of {', '.join(OUTPUTS)}, got '{format}'")
     if format == "parquet":
         check_pyarrow()
     return format
@@ -56,30 +56,33 @@ def check_room(output: Path, format: str, force: bool) -> None:
     if output.is_dir() != OUTPUTS[format].IS_FOLDER:
         what = "folder" if output.is_dir() else "file"
         raise ValueError(f"{output} is a {what}. Give another name.")
-    if output.is_dir() and spacy_output.is_foreign(output):
+    foreign = spacy_output.find_foreign(output) if output.is_dir() else None
+    if foreign is not None:
         raise ValueError(
-            f"{output} contains files that are not Docs with vectors. Give another name."
+            f"{output} contains files that are not Docs with vectors, such as {foreign}. Give "
+            f"another name."
         )
     if not force:
         raise ValueError(f"{output} exists already. Give another name, or `force=True`.")
 
 
-def check_wanted(
-    embedder: CorpusEmbedder, format: str, *, max_tokens: int, sentence_keys: bool
-) -> None:
-    """Check that the settings fit each other and the output format.
+def check_wanted(embedder: CorpusEmbedder, format: str, texts: str) -> None:
+    """Check that settings fit the output format.
 
-    RAISES (ValueError): A setting is invalid, or two settings exclude each other.
+    embedder (CorpusEmbedder): The settings of the vectors.
+    format (str): One of `OUTPUTS`.
+    texts (str): How to write the texts, one of `TEXTS`.
+    RAISES (ValueError): The format cannot store what the settings ask for.
     """
-    if max_tokens < 1:
-        raise ValueError(f"max_tokens must be 1 or more, got {max_tokens}")
-    if sentence_keys and format != "hdf5":
-        raise ValueError(f"`sentence_keys` is for HDF5, not for {format}. Omit it.")
+    if texts == "keys" and format != "hdf5":
+        raise ValueError(f"`texts=keys` is for HDF5, not for {format}. Omit it.")
     is_reduced = embedder.dtype == "int8" or embedder.pool or embedder.only
-    if is_reduced and (format not in ("hdf5", "parquet") or sentence_keys):
+    if is_reduced and (format not in ("hdf5", "parquet") or texts == "keys"):
         raise ValueError(
-            "`pool`, `only` and `dtype=int8` need Parquet, or HDF5 without "
-            "`sentence_keys`. Set `format`."
+            "`pool`, `only` and `dtype=int8` need Parquet, or HDF5 without `texts=keys`. Set "
+            "`output_format`."
         )
     if embedder.sentence_marks and format == "spacy":
-        raise ValueError("`sentence_marks`: a Doc has no tokens for marks. Set another `format`.")
+        raise ValueError(
+            "`sentence_marks`: a Doc has no tokens for marks. Set another `output_format`."
+        )

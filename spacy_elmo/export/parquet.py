@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..embedding.embed import by_tokens
-from ..files.errors import listed
+from ..files.errors import FullTemporaryFolder, listed
 from ..files.optional import import_optional
 from ..text.reading import CONTENT, refuse, tokens_or_text
 from .doc_reader import DocReader
 from .entries import Embedded, TextEntry, WriteOptions, parse_settings, sentence
-from .places import InputPiece
+from .pieces import InputPiece
 
 SUFFIXES = (".parquet",)
 IS_FOLDER = False
@@ -77,7 +77,7 @@ def _problem(number: int, cell: Any, name: str, error: ValueError) -> str:
     return f"row {number} (from 0): the column '{name}' must contain {kind}, got {cell.type}{null}"
 
 
-def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
+def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[tuple[int, TextEntry]]:
     """Read a Parquet file.
 
     A row of the column `tokens` (lists of strings) is a sentence. Without that column, and where
@@ -85,7 +85,7 @@ def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
 
     file (InputPiece): The file, or some of its row groups.
     reader (DocReader): Converts text to entries.
-    YIELDS (TextEntry): The entry of a row.
+    YIELDS (Tuple[int, TextEntry]): Number of a row, from 1, and its entry.
     RAISES (ValueError): The file is not a Parquet file, or has neither column.
     """
     check_pyarrow()
@@ -104,8 +104,10 @@ def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
                 for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
                     with reader.nlp.memory_zone():
                         entries = list(table_entries(batch, reader, first))
-                    yield from entries
+                    yield from enumerate(entries, first + 1)
                     first += batch.num_rows
+    except FullTemporaryFolder:
+        raise
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         refuse(file, None, f"not a Parquet file of text: {error}")
 
@@ -182,9 +184,10 @@ def write(
 ) -> None:
     """Write a Parquet file with a row for each entry.
 
-    The columns are `index`, `text`, `tokens` and `vectors`: a list with one vector per token. With
-    all layers, the columns `layer_0`, `layer_1` and so on replace `vectors`. Other columns with
-    one value per vector follow, such as `scales`.
+    The columns are `index`, `file` and `line` (the place of the entry in the input), `text`,
+    `tokens` and `vectors`: a list with one vector per token. With all layers, the columns
+    `layer_0`, `layer_1` and so on replace `vectors`. Other columns with one value per vector
+    follow, such as `scales`.
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
@@ -200,7 +203,7 @@ def write(
     schema = schema.with_metadata({SETTINGS: json.dumps(settings)})
     # Parquet has no one-byte type, but dictionary indices can take one byte.
     names = layer_names(like.vectors) if like.vectors.dtype == "int8" else []
-    dictionaries = [f"{name}.list.element.list.element" for name in names]
+    dictionaries = ["file", *(f"{name}.list.element.list.element" for name in names)]
     with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=dictionaries) as writer:
         for rows in chain([first_rows] if first_rows else [], groups):
             writer.write_batch(_batch(rows, first, options))
@@ -222,6 +225,11 @@ def read_settings(path: Path) -> dict[str, Any]:
 def _batch(rows: Sequence[Embedded], first: int, options: WriteOptions) -> Any:
     import pyarrow as pa
 
-    texts = {"text": pa.array([row.text for row in rows], pa.string())} if options.index else {}
-    numbers = pa.array(range(first, first + len(rows)), pa.int64())
-    return pa.RecordBatch.from_pydict({"index": numbers, **texts, **columns_of(rows)})
+    columns = {
+        "index": pa.array(range(first, first + len(rows)), pa.int64()),
+        "file": pa.array([row.source.file for row in rows], pa.string()),
+        "line": pa.array([row.source.line for row in rows], pa.int64()),
+    }
+    if options.texts == "index":
+        columns["text"] = pa.array([row.text for row in rows], pa.string())
+    return pa.RecordBatch.from_pydict(columns | columns_of(rows))

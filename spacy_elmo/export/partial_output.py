@@ -21,9 +21,10 @@ from srsly.msgpack import Packer, Unpacker
 
 from ..files.atomic import lock, publish, replace_folder
 from ..files.errors import by_its_name
+from ..files.paths import OF_FILE_MANAGERS
 from ..files.unfinished import MARKER, PREVIOUS, check_ours, delete, delete_ours, make_ours, sweep
-from .entries import Embedded
-from .places import LocalFolder, partial_folder
+from .entries import Embedded, Source
+from .folders import LocalFolder, partial_folder
 
 SUFFIX = ".msgpack"
 SHARDS, JOINING = "shards", "joining"
@@ -43,16 +44,27 @@ class PartialOutput:
         self.whole = self.folder / JOINING / "whole"
 
     def check(self) -> None:
-        """Check that the folder does not exist, or was made by this version of spacy-elmo.
+        """Check that the folder does not exist, or contains only an unfinished output.
 
-        RAISES (ValueError): Another program or another version made the folder.
+        RAISES (ValueError): Another program made the folder or a file in it.
         """
         check_ours(self.folder)
-        if not LocalFolder(self.folder).names() <= {MARKER, SHARDS, JOINING, PREVIOUS}:
+        others = LocalFolder(self.folder).names() - {MARKER, SHARDS, JOINING, PREVIOUS}
+        if others - {*OF_FILE_MANAGERS}:
             raise ValueError(
-                f"{self.folder} was started by another version of spacy-elmo, and cannot be "
-                f"resumed. Begin again with `force=True`."
+                f"{self.folder} contains other files than an unfinished output, such as "
+                f"{min(others)}. Move them away, or begin again with `force=True`."
             )
+
+    def check_again(self) -> None:
+        """Check before each step that nobody has put a link in the place of the folder.
+
+        RAISES (ValueError): The folder, or a folder in it, is a link now.
+        """
+        check_ours(self.folder)
+        for path in (self.shards.path, self.whole.parent, self.whole):
+            if path.is_symlink():
+                raise ValueError(f"{path} is a link now, and is not followed. Delete it.")
 
     @contextmanager
     def held(self, *, begin_again: bool) -> Iterator[None]:
@@ -67,6 +79,7 @@ class PartialOutput:
             make_ours(self.folder)
             self.whole.parent.mkdir(exist_ok=True)
         with lock(self.whole.parent / "lock"):
+            self.check_again()
             for path in self.folder.iterdir() if begin_again else ():
                 if path.name not in (MARKER, JOINING):
                     delete(path)
@@ -78,6 +91,7 @@ class PartialOutput:
         RETURNS (Path): The path. Nothing exists there.
         RAISES (OSError): The disk has no room for an output as large as the shards.
         """
+        self.check_again()
         delete(self.whole)
         size = sum(path.stat().st_size for path in self.shards.path.iterdir())
         if shutil.disk_usage(self.folder).free < size:
@@ -86,6 +100,7 @@ class PartialOutput:
 
     def publish(self) -> None:
         """Rename the output to its final name, and replace an earlier output."""
+        self.check_again()
         if self.whole.is_dir():
             replace_folder(self.whole, self.output, self.folder)
         else:
@@ -109,6 +124,7 @@ def write_embedded(path: Path, entries: Iterable[Embedded]) -> None:
             array = entry.vectors
             vectors = [array.dtype.str, array.shape, array.tobytes()]
             content = [entry.text, entry.words, *vectors, entry.doc, entry.beside]
+            content.append(entry.source)
             file.write(packer.pack(content))
 
 
@@ -120,6 +136,6 @@ def read_embedded(path: Path) -> Iterator[Embedded]:
     """
     with path.open("rb") as file:
         unpacker = Unpacker(file, raw=False, max_buffer_size=MAX_ENTRY)
-        for text, words, dtype, shape, data, doc, beside in unpacker:
+        for text, words, dtype, shape, data, doc, beside, source in unpacker:
             vectors = np.frombuffer(data, dtype).reshape(shape)
-            yield Embedded(text, words, vectors, doc, beside)
+            yield Embedded(text, words, vectors, doc, beside, Source(*source))

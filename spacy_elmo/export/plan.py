@@ -13,13 +13,13 @@ from functools import partial
 from typing import Optional
 
 from ..files import progress_bar
-from ..files.compression import suffix_of
 from ..files.remote import reading
 from ..text.chunks import BLOCK, ChunkReader
 from ..text.reading import refuse
-from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV
+from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV, TXT
 from .parquet import check_pyarrow, group_bytes
-from .places import InputPiece
+from .pieces import InputPiece
+from .settings import ExportSettings
 from .text_input import CHUNK_SIZE, column_number, lines_of
 
 Plan = list[list[InputPiece]]
@@ -39,7 +39,7 @@ MAX_UNCUT = 1 << 20
 
 
 def make_plan(
-    sources: Sequence[InputPiece], n_shards: Optional[int], *, tokenize: bool, column: Optional[str]
+    sources: Sequence[InputPiece], n_shards: Optional[int], settings: ExportSettings
 ) -> Plan:
     """Cut the input into shards of about the same number of bytes.
 
@@ -51,8 +51,7 @@ def make_plan(
         match.
     n_shards (Optional[int]): Maximum number of shards. If it is set, compressed files are not cut.
         Default: shards of `SHARD_SIZE` bytes.
-    tokenize (bool): Whether text files contain running text.
-    column (Optional[str]): Column of `.tsv` files.
+    settings (ExportSettings): How to read the files.
     RETURNS (List[List[InputPiece]]): For each shard, the files and parts of files that it reads.
     RAISES (ValueError): A file cannot be read, or is empty.
     """
@@ -65,7 +64,7 @@ def make_plan(
     else:
         n_cuts, per = n_shards, total
         chunk_size = min(max(total // (CHUNKS * n_shards), 1), BLOCK)
-    cut_lines = partial(_cut_lines, tokenize=tokenize, column=column, cuts_packed=n_shards is None)
+    cut_lines = partial(_cut_lines, settings=settings, cuts_packed=n_shards is None)
     shards: dict[int, list[InputPiece]] = {}
     with progress_bar(total, "Planning", "B") as bar:
         for number, (source, size) in enumerate(zip(sources, sizes)):
@@ -74,9 +73,9 @@ def make_plan(
                 return (offset + position) * n_cuts // per
 
             source = replace(source, input=number)
-            if suffix_of(source.name) == PARQUET:
+            if source.kind == PARQUET:
                 pieces = _cut_parquet(source, shard_at, bar.update)
-            elif suffix_of(source.name) == DOCBIN:
+            elif source.kind == DOCBIN:
                 sha256 = source.sha256 or source.digest(0, size)
                 pieces = iter([replace(source, stop=size, sha256=sha256)])
             else:
@@ -97,8 +96,7 @@ def _cut_lines(
     chunk_size: int,
     progress: Progress,
     *,
-    tokenize: bool,
-    column: Optional[str],
+    settings: ExportSettings,
     cuts_packed: bool,
 ) -> Iterator[InputPiece]:
     """Cut a text file into parts, and yield them in order.
@@ -110,13 +108,13 @@ def _cut_lines(
     shard_at (Callable[[int], int]): Returns the index of the shard for a position in the file.
     chunk_size (int): Number of bytes to read at a time. Cuts are only between chunks.
     progress (Callable[[int], object]): Called with the number of bytes of each chunk.
-    tokenize (bool): Whether text files contain running text.
-    column (Optional[str]): Column of `.tsv` files.
+    settings (ExportSettings): How to read the file.
     cuts_packed (bool): Whether to cut compressed files by their unpacked content.
     """
-    is_table, is_jsonl = suffix_of(source.name) == TSV, suffix_of(source.name) == JSONL
-    has_sentences = suffix_of(source.name) in (CONLL, CONLLU)
-    is_running = tokenize and not (is_table or is_jsonl or has_sentences)
+    is_table, is_jsonl = source.kind == TSV, source.kind == JSONL
+    has_sentences = source.kind in (CONLL, CONLLU)
+    is_running = settings.format == "text" and source.kind == TXT
+    column = settings.column
     by_paragraph = has_sentences or is_running
     is_packed = source.compression != ""
     n_entries, place = None if by_paragraph else 0, None

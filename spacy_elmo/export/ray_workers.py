@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from ..files.optional import import_optional
 from ..text.workers import Label, Result
@@ -15,15 +15,15 @@ def map_with_ray(
     function: Callable[..., Result],
     tasks: Sequence[tuple[Label, tuple]],
     *,
-    address: Optional[str] = None,
     gpus_per_worker: float = 0,
 ) -> Iterator[tuple[Label, Result]]:
     """Call a function for each task, in one process for each processor or GPU of the cluster.
 
+    The cluster is the connected one, else that of the variable RAY_ADDRESS, else a new cluster on
+    this machine.
+
     function (Callable): A function that every machine of the cluster can import.
     tasks (Sequence[Tuple[Any, tuple]]): A label and the arguments of each task.
-    address (Optional[str]): Address of the cluster for `ray.init`. Default: the connected cluster,
-        else RAY_ADDRESS, else a new cluster on this machine.
     gpus_per_worker (float): GPUs reserved for each process.
     YIELDS (Tuple[Any, Any]): The label and the result of a task, in order of completion.
     RAISES (ImportError): Ray is not installed.
@@ -34,10 +34,10 @@ def map_with_ray(
     is_ours = not ray.is_initialized()
     if is_ours:
         try:
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise OSError(
-                f"no Ray cluster at '{address or 'auto'}': {error}. Check `address`."
+                f"no connection to a Ray cluster: {error}. Check the variable RAY_ADDRESS."
             ) from error
     try:
         yield from _map(ray, function, tasks, gpus_per_worker)

@@ -14,22 +14,25 @@ or with another checksum, was changed or damaged.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 from ..files import schema
+from ..files.paths import OF_FILE_MANAGERS
 from ..files.unfinished import is_temporary
+from ..text.manifest import setting_differences
 from .entries import EntryCounts
+from .folders import Folder, LocalFolder, describe_files
 from .outputs import OUTPUTS
-from .places import Folder, InputPiece, LocalFolder, describe_files
+from .pieces import InputPiece
 from .plan import Plan
-from .spacy_output import is_foreign
+from .spacy_output import find_foreign
 
 # Readers of Parquet folders skip names that begin with "_" or a dot.
 MANIFEST = "_manifest.json"
-FORMAT_VERSION = 2  # Version 1 has no checksums of shards.
+FORMAT_VERSION = 1
 _SUFFIXES = "|".join(re.escape(kind.SUFFIXES[0]) for kind in OUTPUTS.values())
 _SHARD = re.compile(rf"part-(\d{{5,}})-of-(\d{{5,}})({_SUFFIXES})")
 ADVICE = (
@@ -143,7 +146,10 @@ def open_shards(
             content: dict[str, Any] = {
                 "format_version": FORMAT_VERSION,
                 "settings": settings,
-                "inputs": [{"name": source.name, "size": source.size()} for source in sources],
+                "inputs": [
+                    {"name": source.name, "size": source.size(), "given": source.label}
+                    for source in sources
+                ],
                 "shards": [list(map(_to_json, shard)) for shard in plan],
             }
             folder.write(MANIFEST, json.dumps(schema.seal(content), indent=1) + "\n")
@@ -161,6 +167,9 @@ def open_shards(
         pairs = zip([*known, "nothing"], [*found, "nothing"])
         before, now = next(pair for pair in pairs if pair[0] != pair[1])
         raise ValueError(f"{folder} was started with other input: {now}, not {before}. {ADVICE}")
+    # Files may have moved, but all shards name them as at the first run.
+    pairs = zip(sources, content["inputs"])
+    sources = [replace(source, given=about["given"]) for source, about in pairs]
     plan = [[_from_json(about, sources) for about in shard] for shard in content["shards"]]
     return ShardFolder(folder, suffix, plan, content["checksum"])
 
@@ -178,11 +187,7 @@ def check_settings(folder: object, known: dict[str, Any], settings: dict[str, An
     settings (dict): The settings of this run.
     RAISES (ValueError): The settings differ.
     """
-    different = [
-        f"{name} is {settings.get(name)!r}, but was {known.get(name)!r}"
-        for name in {**known, **settings}
-        if known.get(name) != settings.get(name)
-    ]
+    different = setting_differences(known, settings)
     if different:
         raise ValueError(
             f"{folder} was started with other settings: {'; '.join(different)}. {ADVICE}"
@@ -196,7 +201,7 @@ def clear(folder: Folder) -> None:
     RAISES (ValueError): The folder contains files that `embed` does not write. Then nothing is
         deleted.
     """
-    names = folder.names() if _is_begun(folder) else set()
+    names = folder.names() - {*OF_FILE_MANAGERS} if _is_begun(folder) else set()
     n_shards = _n_shards(folder) if names else None
     for name in names:
         inner = folder.path / name if isinstance(folder, LocalFolder) else None
@@ -206,7 +211,7 @@ def clear(folder: Folder) -> None:
         if (
             not (is_temporary(name) or is_shard or is_file)
             or (is_file and inner and inner.is_dir())
-            or (is_shard and inner and inner.is_dir() and is_foreign(inner))
+            or (is_shard and inner and inner.is_dir() and find_foreign(inner) is not None)
         ):
             raise ValueError(
                 f"{folder} contains a file that is not a shard: {name}. Choose another output."
@@ -238,18 +243,23 @@ def _stem(number: int, n_shards: int) -> str:
 
 def _is_begun(folder: Folder) -> bool:
     """Return whether the manifest exists. Raise an error if other files exist without it."""
-    names = {name for name in folder.names() if not is_temporary(name)}
+    names = {name for name in folder.names() if not is_temporary(name)} - {*OF_FILE_MANAGERS}
     if names and MANIFEST not in names:
-        raise ValueError(f"{folder} contains files that are not shards. Choose another output.")
+        raise ValueError(
+            f"{folder} contains files that are not shards, such as {min(names)}. Choose another "
+            f"output."
+        )
     return bool(names)
 
 
 def _to_json(piece: InputPiece) -> dict[str, Any]:
-    return {name: v for name, v in asdict(piece).items() if name != "source" and v is not None}
+    of_file = ("source", "given", "input_format")
+    return {name: v for name, v in asdict(piece).items() if name not in of_file and v is not None}
 
 
 def _from_json(about: dict[str, Any], sources: Sequence[InputPiece]) -> InputPiece:
-    """Make an InputPiece from the manifest. Its path is from `sources`, as files may have moved."""
+    """Make an InputPiece from the manifest. The file itself is from `sources`."""
     if "row_groups" in about:
         about = {**about, "row_groups": tuple(about["row_groups"])}
-    return InputPiece(source=sources[about["input"]].source, **about)
+    file = sources[about["input"]]
+    return InputPiece(file.source, input_format=file.input_format, given=file.given, **about)

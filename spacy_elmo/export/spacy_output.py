@@ -6,7 +6,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import srsly
 from spacy.tokens import Doc, DocBin
@@ -26,6 +26,7 @@ IS_FOLDER = True
 SETTINGS = "meta.json"
 _NAMES = re.compile(rf"\d{{8}}\.spacy|{re.escape(SETTINGS)}")
 LAYERS = "elmo_layers"  # Key in `Doc.user_data`.
+SOURCE = "elmo_source"  # Key in `Doc.user_data`; the value has the keys "file" and "line".
 SHARD_BYTES = 1 << 23  # Maximum bytes of a file. Several copies of a file are in memory.
 TOKEN_BYTES = 128  # Estimated bytes of a token without its vector.
 
@@ -38,7 +39,7 @@ def write(
     path (Path): The folder.
     entries (Iterable[Embedded]): The entries.
     settings (dict): Settings of the run, for `meta.json`.
-    options (WriteOptions): Not used, because a Doc always has its text and has no index.
+    options (WriteOptions): Not used, because a Doc always has its text.
     """
     path.mkdir()
     for number, group in enumerate(by_tokens(entries, SHARD_BYTES, sys.maxsize, _n_bytes)):
@@ -53,11 +54,11 @@ def read_settings(path: Path) -> dict[str, Any]:
     return parse_settings(file.read_bytes()) if file.is_file() else {}
 
 
-def is_foreign(path: Path) -> bool:
-    """Return whether a folder contains files that `write` does not write."""
-    names = content_names(path)
-    is_ours = read_settings(path).get("format") == "spacy"
-    return bool(names) and not (is_ours and all(map(_NAMES.fullmatch, names)))
+def find_foreign(path: Path) -> Optional[str]:
+    """Find the first file in a folder that `write` did not write; None if there is none."""
+    names = sorted(content_names(path))
+    is_ours = read_settings(path).get("output_format") == "spacy"
+    return next((name for name in names if not is_ours or not _NAMES.fullmatch(name)), None)
 
 
 def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
@@ -65,7 +66,8 @@ def load_docs(path: Union[str, Path], vocab: Vocab) -> Iterator[Doc]:
 
     This restores `doc.tensor`, and `.vector`, `.has_vector` and `.similarity` of Docs, spans and
     tokens. If the output has all layers, they are in `doc._.elmo`, and the tensor is their
-    average. One file is in memory at a time.
+    average. `doc.user_data["elmo_source"]` has the place of the text in the input: "file" and
+    "line". One file is in memory at a time.
 
     path (Union[str, Path]): The folder, a folder of shards, or a `.spacy` file.
     vocab (Vocab): The vocab of the Docs.
@@ -108,6 +110,7 @@ def _doc(entry: Embedded, vocab: Vocab) -> Doc:
     else:
         n = len(entry.words)
         doc = Doc(vocab, words=entry.words, spaces=[i < n - 1 for i in range(n)])
+    doc.user_data[SOURCE] = entry.source._asdict()
     if entry.vectors.ndim == 3:
         doc.user_data[LAYERS] = entry.vectors
         return doc

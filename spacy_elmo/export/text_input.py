@@ -10,7 +10,10 @@ from ..text.chunks import Chunk, ChunkReader
 from ..text.reading import NOT_UTF8, has_half_a_pair, read_record, refuse, sentences_of_lines
 from .doc_reader import DocReader
 from .entries import TextEntry, sentence
-from .places import InputPiece
+from .pieces import InputPiece
+
+# Number of the line in which an entry begins, and the entry.
+NumberedEntries = Iterator[tuple[int, TextEntry]]
 
 CHUNK_SIZE = 1 << 17  # Bytes that are read at a time.
 CELLS = 10  # Number of columns in CoNLL-U.
@@ -48,7 +51,7 @@ def decode(file: InputPiece, number: int, line: bytes) -> str:
         refuse(file, number, NOT_UTF8)
 
 
-def read_text(file: InputPiece, reader: Optional[DocReader]) -> Iterator[TextEntry]:
+def read_text(file: InputPiece, reader: Optional[DocReader]) -> NumberedEntries:
     """Read a text file.
 
     Without a reader, each line is an entry, with tokens separated by spaces. Empty lines are
@@ -57,31 +60,31 @@ def read_text(file: InputPiece, reader: Optional[DocReader]) -> Iterator[TextEnt
 
     file (InputPiece): The file, or a part of it.
     reader (Optional[DocReader]): Splits running text into sentences and tokens.
-    YIELDS (TextEntry): An entry.
+    YIELDS (Tuple[int, TextEntry]): Line number and entry.
     RAISES (ValueError): The file cannot be read.
     """
     for chunk in chunks_of(file, by_paragraph=reader is not None):
         lines, callback = lines_of(chunk), partial(refuse, file)
         with nullcontext() if reader is None else reader.nlp.memory_zone():
             found = sentences_of_lines(lines, False, reader is not None, lambda: reader, callback)
-            entries = [sentence(words) for _, words in found]
+            entries = [(number, sentence(words)) for number, words in found]
         yield from entries
 
 
-def read_records(file: InputPiece, reader: DocReader) -> Iterator[TextEntry]:
+def read_records(file: InputPiece, reader: DocReader) -> NumberedEntries:
     """Read a `.jsonl` file. A line is an entry.
 
     A line with `tokens` is a sentence. A line with `text` is a Doc that the pipeline makes.
 
     file (InputPiece): The file, or a part of it.
     reader (DocReader): Converts text to entries.
-    YIELDS (TextEntry): An entry.
+    YIELDS (Tuple[int, TextEntry]): Line number and entry.
     RAISES (ValueError): The file cannot be read.
     """
     for chunk in chunks_of(file, by_paragraph=False):
         with reader.nlp.memory_zone():
             lines = [(number, line) for number, line in lines_of(chunk) if line.strip()]
-            entries = [_record(file, number, line, reader) for number, line in lines]
+            entries = [(number, _record(file, number, line, reader)) for number, line in lines]
         yield from entries
 
 
@@ -100,8 +103,8 @@ def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> Te
 
 
 def read_tsv(
-    file: InputPiece, column: str, reader: DocReader, *, tokenize: bool
-) -> Iterator[TextEntry]:
+    file: InputPiece, column: str, reader: DocReader, *, is_running: bool
+) -> NumberedEntries:
     """Read a column of a tab-separated file. Quotes are plain characters.
 
     A row is an entry, even if its text is empty.
@@ -110,8 +113,8 @@ def read_tsv(
     column (str): Name of the column in the first line, or number of the column, from 1. With a
         number, the first line is an entry, too.
     reader (DocReader): Converts text to entries.
-    tokenize (bool): Whether the column contains running text. Otherwise spaces separate tokens.
-    YIELDS (TextEntry): An entry.
+    is_running (bool): Whether the column contains running text. Otherwise spaces separate tokens.
+    YIELDS (Tuple[int, TextEntry]): Line number and entry.
     RAISES (ValueError): The column is missing, or the file cannot be read.
     """
     place = place_of(column)
@@ -124,18 +127,19 @@ def read_tsv(
                     place = _find(file, number, cells, column)
                     continue
                 text = cell_of(file, number, cells, place).strip()
-                entries.append(reader.read(text) if tokenize else sentence(text.split()))
+                entry = reader.read(text) if is_running else sentence(text.split())
+                entries.append((number, entry))
         yield from entries
 
 
-def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
+def read_conllu(file: InputPiece) -> NumberedEntries:
     """Read a CoNLL-U file (universaldependencies.org/format.html).
 
     The tokens of a sentence are its lines with a whole number as id. Multiword tokens and empty
     nodes are left out.
 
     file (InputPiece): The file, or a part of it.
-    YIELDS (TextEntry): A sentence.
+    YIELDS (Tuple[int, TextEntry]): Number of a sentence's first line, and the sentence.
     RAISES (ValueError): The file is not in CoNLL-U.
     """
 
@@ -151,22 +155,24 @@ def read_conllu(file: InputPiece) -> Iterator[TextEntry]:
     return _sentences(file, words_of)
 
 
-def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> Iterator[TextEntry]:
+def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> NumberedEntries:
     """Make sentences from lines. Empty lines separate sentences.
 
     `words_of` returns the words of a line. Its arguments are the line number and the line.
     """
     words: list[str] = []
+    first = 0
     for chunk in chunks_of(file, by_paragraph=True):
         for number, line in lines_of(chunk):
             text = decode(file, number, line)
             if text.strip():
+                first = first if words else number
                 words += words_of(number, text)
             elif words:
-                yield sentence(words)
+                yield first, sentence(words)
                 words = []
     if words:
-        yield sentence(words)
+        yield first, sentence(words)
 
 
 def column_number(file: InputPiece, line: bytes, column: str) -> str:

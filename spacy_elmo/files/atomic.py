@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Union
 
+from .errors import named_if_full
 from .paths import followed, is_stream, open_stream
 from .unfinished import PREVIOUS, delete, put_back, temporary_folder
 
@@ -42,7 +43,7 @@ def atomic_stream(path: Path) -> Iterator[BinaryIO]:
     """
     path = followed(path)
     if is_stream(path):
-        with open_stream(path) as file:
+        with named_if_full(path), open_stream(path) as file:
             yield file
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ except ImportError:
         import zstandard as _zstd  # type: ignore[import-not-found, no-redef]
 
 TEXT_SUFFIXES = (".txt", ".jsonl", ".tsv", ".conll", ".conllu")
+FORMAT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".spacy")
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 # gzip and bz2 also raise an OSError without a number, see `is_broken`.
 UNPACK_ERRORS = (
@@ -60,6 +61,18 @@ def suffix_of(name: str) -> str:
     path = PurePosixPath(name.lower())
     inner = PurePosixPath(path.stem).suffix if path.suffix in COMPRESSED else ""
     return inner if inner in TEXT_SUFFIXES else path.suffix
+
+
+def kind_of(name: str, input_format: Optional[str]) -> str:
+    """Return the format of an input file, as a suffix such as ".txt".
+
+    name (str): Name of the file.
+    input_format (Optional[str]): The format, without a dot, of files whose suffix names no format.
+    RETURNS (str): The suffix; the unknown suffix of the file if `input_format` is None.
+    """
+    suffix = suffix_of(name)
+    is_named = suffix in FORMAT_SUFFIXES or input_format is None
+    return suffix if is_named else f".{input_format}"
 
 
 def unpack(stream: Any, compression: str) -> Any:

@@ -2,10 +2,11 @@
 
 import errno
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 Kinds = Union[type[Exception], tuple[type[Exception], ...]]
 LONGEST = 1000  # Maximum characters of a message. A name in a broken file may be very long.
@@ -30,6 +31,30 @@ def named_errors(source: object, kinds: Kinds = ValueError) -> Iterator[None]:
         raise ValueError(f"{source}: {bounded(error)}") from error
 
 
+class FullTemporaryFolder(OSError):
+    """Error: the folder for temporary files is full. It has no number, unlike a full output."""
+
+
+@contextmanager
+def temporary_files() -> Iterator[None]:
+    """Context manager for writes to the system's temporary folder.
+
+    RAISES (FullTemporaryFolder): The folder is full. The message does not blame input or output.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_elsewhere = error.filename is not None and not Path(error.filename).is_relative_to(
+            tempfile.gettempdir()
+        )
+        if is_elsewhere or _reason_of_full(error) is None:
+            raise
+        raise FullTemporaryFolder(
+            f"the folder for temporary files is full: {tempfile.gettempdir()}. Make room, or set "
+            f"TMPDIR to another folder."
+        ) from error
+
+
 @contextmanager
 def by_its_name(path: Path) -> Iterator[None]:
     """Context manager: errors of the block name the output, not its temporary file.
@@ -43,6 +68,22 @@ def by_its_name(path: Path) -> Iterator[None]:
         # An error without a number loses its message if a file name is set.
         named = error.errno is not None and error.filename is not None
         if named and Path(error.filename).parent == path.parent:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def named_if_full(path: Path) -> Iterator[None]:
+    """Context manager: an error about a full disk names the output.
+
+    path (Path): The output.
+    RAISES (OSError): The disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        # Errors of open files have no file name.
+        if error.errno in FULL and error.filename is None:
             error.filename = str(path)
         raise
 
@@ -93,12 +134,16 @@ def full_disk(output: Union[str, Path], advice: str = "run again: it resumes") -
         error = raised.__context__ if isinstance(raised, RuntimeError) else raised
         if not isinstance(error, OSError):
             raise
-        # Some libraries put the system's error only into their message.
-        reasons = [n for n in FULL if n == error.errno or os.strerror(n) in str(error)]
-        if not reasons and error is raised:
+        reason = _reason_of_full(error)
+        if reason is None and error is raised:
             raise
-        if not reasons:
+        if reason is None:
             raise error from None
-        raise OSError(
-            f"{output} cannot be written: {os.strerror(reasons[0])}. Make room and {advice}."
-        ) from error
+        raise OSError(f"{output} cannot be written: {reason}. Make room and {advice}.") from error
+
+
+def _reason_of_full(error: OSError) -> Optional[str]:
+    """Return the system's message if an error is about a full disk; None for other errors."""
+    # Some libraries put the system's error only into their message.
+    reasons = (os.strerror(n) for n in FULL if n == error.errno or os.strerror(n) in str(error))
+    return next(reasons, None)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .compression import UNPACK_ERRORS, compression_of, is_broken, not_text, unpack
 from .errors import named_errors
@@ -78,3 +78,8 @@ def checksum(path: Path, algorithm: str = "sha256") -> str:
         while block := file.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """Return `size` in bytes and `sha256` of a file."""
+    return {"size": path.stat().st_size, "sha256": checksum(path)}

@@ -1,11 +1,13 @@
 """Files that stay open, so that their content can be read after they are deleted or replaced."""
 
+import hashlib
 import os
 import weakref
 from io import BytesIO
 from pathlib import Path
 
 _BLOCK = 2**24  # Bytes per read. The system reads at most 2 GB at once.
+_N_SAMPLES, _SAMPLE = 64, 64  # Number of samples of the content, and bytes of each sample.
 
 
 class OpenedFile:
@@ -22,6 +24,8 @@ class OpenedFile:
         self._descriptor = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._descriptor)
         self._seen = self._traces()
+        self._changed_at = os.fstat(self._descriptor).st_ctime_ns
+        self._sampled = self._sample()
 
     def __str__(self) -> str:
         return str(self.path)
@@ -50,7 +54,7 @@ class OpenedFile:
 
         RAISES (ValueError): Another process has written to the file.
         """
-        if self._traces() != self._seen:
+        if self._traces() != self._seen or self._is_overwritten():
             raise ValueError(
                 f"{self.path}: something has written to this file since the model was loaded, so "
                 f"its weights are lost. Load the model again; to replace a file, write a new one "
@@ -60,3 +64,25 @@ class OpenedFile:
     def _traces(self) -> tuple[int, int]:
         status = os.fstat(self._descriptor)
         return status.st_size, status.st_mtime_ns
+
+    def _is_overwritten(self) -> bool:
+        """Return whether the content differs in spite of an equal size and modification time.
+
+        Nobody can set the ctime, but deleting or renaming the file also changes it. So a new ctime
+        is only a reason to compare samples of the content. Other weights differ almost everywhere.
+        """
+        changed_at = os.fstat(self._descriptor).st_ctime_ns
+        if changed_at == self._changed_at:
+            return False
+        if self._sample() != self._sampled:
+            return True
+        self._changed_at = changed_at
+        return False
+
+    def _sample(self) -> bytes:
+        """Return a digest of some short pieces of the file."""
+        digest = hashlib.sha256()
+        size = os.fstat(self._descriptor).st_size
+        for i in range(_N_SAMPLES):
+            digest.update(os.pread(self._descriptor, _SAMPLE, size * i // _N_SAMPLES))
+        return digest.digest()

@@ -13,6 +13,8 @@ from .schema import Integer
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 # Path in a config. spaCy parses the override `--paths.elmo 142` as a number.
 PathSetting = Union[str, Path, Integer]
+# Files that macOS and Windows put into folders that somebody looks at.
+OF_FILE_MANAGERS = (".DS_Store", "Thumbs.db", "desktop.ini")
 _MAX_LINKS = 40  # Maximum number of symbolic links in a path, as in Linux.
 
 
@@ -55,6 +57,8 @@ def followed(path: Path) -> Path:
 def content_names(folder: Path) -> set[str]:
     """Return the relative paths of all files, links and empty folders in a folder, at every depth.
 
+    Files that file managers create on their own are left out.
+
     folder (Path): The folder. Links in it are not followed.
     RETURNS (Set[str]): The paths, with slashes. The path of an empty folder ends with a slash.
     """
@@ -62,7 +66,8 @@ def content_names(folder: Path) -> set[str]:
     for place, folders, files in os.walk(folder):
         inner = Path(place).relative_to(folder)
         links = [name for name in folders if Path(place, name).is_symlink()]
-        names.update((inner / name).as_posix() for name in (*files, *links))
+        named = (name for name in (*files, *links) if name not in OF_FILE_MANAGERS)
+        names.update((inner / name).as_posix() for name in named)
         if not folders and not files and inner.parts:
             names.add(f"{inner.as_posix()}/")
     return names

@@ -56,14 +56,13 @@ class Schema:
         """
         try:
             content = json.loads(text)
-            # The first version of some formats has no version number.
-            found = content.get("format_version", 1) if isinstance(content, dict) else version
+            found = content.get("format_version") if isinstance(content, dict) else None
             if type(found) is int and found != version:
                 raise ValueError(
                     f"it has version {found}, but this package reads version {version}"
                 )
             self.adapter.validate_python(content)
-            if content.get(CHECKSUM) not in (None, _digest(content)):
+            if content.get(CHECKSUM) != _digest(content):
                 raise ValueError("the checksum is wrong: the file was changed or damaged")
         except json.JSONDecodeError as error:
             raise ValueError(f"this is not JSON ({error})") from None

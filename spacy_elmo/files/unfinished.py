@@ -2,8 +2,7 @@
 
 A name does not prove that spacy-elmo made a folder, because users may use any name. So spacy-elmo
 puts a marker file into each folder that it makes. Invariant: only folders with the marker are
-deleted, renamed or overwritten. An earlier version trusted names (`NAME.part`, `NAME.old`), and
-deleted users' files.
+deleted, renamed or overwritten. Trust in names such as `NAME.part` would delete files of users.
 
 There are two kinds of folders. A temporary folder, `.NAME.spacy-elmo-<random>`, belongs to one
 process, which locks the marker. If this process dies, the next writer of NAME deletes the folder. A
@@ -17,11 +16,12 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from .errors import FULL, by_its_name
+from .errors import by_its_name, named_if_full, temporary_files
 from .paths import followed, is_stream
 
 try:
@@ -33,7 +33,8 @@ MARKER = ".spacy-elmo"
 PREVIOUS = "previous"  # Folder for the earlier output during a replacement.
 _INFIX = ".spacy-elmo-"
 _TEMPORARY = re.compile(rf"\.(.*){re.escape(_INFIX)}[0-9a-f]{{16}}", re.DOTALL)
-_MAX_NAME = 200  # Maximum bytes of NAME. File systems allow 255 bytes.
+# Maximum bytes of NAME. Most file systems allow 255 bytes, encrypted ones (eCryptfs) only 143.
+_MAX_NAME = 100
 
 
 @contextmanager
@@ -44,18 +45,23 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     YIELDS (Path): The folder. It contains only the marker file.
     """
     path = followed(path)
-    parent = Path(tempfile.gettempdir()) if is_stream(path) else path.parent
+    naming: Callable[[], AbstractContextManager[None]]
+    if is_stream(path):
+        parent, naming = Path(tempfile.gettempdir()), temporary_files
+    else:
+        parent, naming = path.parent, partial(named_if_full, path)
     # A folder with the marker is deleted as a whole, so leftovers in it may stay.
     if not (is_ours(parent) or is_ours(parent.parent)):
         sweep(parent, path.name)
-    with by_its_name(path):
+    with naming(), by_its_name(path):
         folder = parent / temporary_name(path.name)
         folder.mkdir(mode=0o700)
         try:
             # Exclusive creation does not follow links.
             descriptor = os.open(folder / MARKER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError:
+        except OSError as error:
             folder.rmdir()
+            error.filename = str(folder)
             raise
     try:
         # `sweep` never deletes a folder without a host name. So write the name after locking, and
@@ -64,12 +70,8 @@ def temporary_folder(path: Path) -> Iterator[Path]:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 os.write(descriptor, socket.gethostname().encode("utf8", "replace"))
-        yield folder
-    except OSError as error:
-        # Errors of open files have no file name.
-        if error.errno in FULL and error.filename is None:
-            error.filename = str(path)
-        raise
+        with naming():
+            yield folder
     finally:
         with suppress(OSError):
             delete_ours(folder)
@@ -144,8 +146,8 @@ def check_ours(folder: Path) -> None:
     """
     if os.path.lexists(folder) and not is_ours(folder):
         raise ValueError(
-            f"{folder} is in the way: another program or an earlier version of spacy-elmo made "
-            f"it. Move it away, or choose another output."
+            f"{folder} is in the way: another program made it. Move it away, or choose another "
+            f"output."
         )
 
 

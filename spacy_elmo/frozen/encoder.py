@@ -71,11 +71,11 @@ class FrozenEncoder:
         self.projection = linear("projection") if config.projected_width else None
         if not config.n_characters:
             return
-        self.characters = _float32(weights["encoder.embedding.weight"])
+        self.characters = as_float32(weights["encoder.embedding.weight"])
         names = [f"encoder.convolutions.{i}" for i in range(len(config.filters))]
         taps = [_taps(weights[f"{name}.weight"]) for name in names]
         self.products = [kernel.make_linear(weight, None, "float32") for weight in taps]
-        self.bias = np.concatenate([_float32(weights[f"{name}.bias"]) for name in names])
+        self.bias = np.concatenate([as_float32(weights[f"{name}.bias"]) for name in names])
         self.tables: Optional[list[np.ndarray]] = None
         if len(self.characters) <= SMALL_VOCABULARY:
             self.tables = self._tables(self.characters)
@@ -104,7 +104,7 @@ class FrozenEncoder:
         if self.words is None or word_ids is None:
             assert characters is not None
             return self._project(self._encode_characters(characters))
-        words = _float32(self.words[np.maximum(word_ids, 0)])
+        words = as_float32(self.words[np.maximum(word_ids, 0)])
         if characters is None:
             return self._project(words)
         if not self.uses_word_table:
@@ -173,14 +173,15 @@ def _taps(weight: np.ndarray) -> np.ndarray:
     RETURNS (numpy.ndarray): float32, tap after tap. *Shape:* `(width * n, E)`, where n is
         `n_filters`, rounded up to a multiple of 16 with zeros.
     """
-    taps = _float32(weight).transpose(2, 0, 1)
+    taps = as_float32(weight).transpose(2, 0, 1)
     padded = -(-taps.shape[1] // FILTER_PANEL) * FILTER_PANEL
     widened = np.zeros((len(taps), padded, taps.shape[2]), dtype="float32")
     widened[:, : taps.shape[1]] = taps
     return widened.reshape(-1, taps.shape[2])
 
 
-def _float32(values: np.ndarray) -> np.ndarray:
+def as_float32(values: Any) -> np.ndarray:
+    """Return an array as float32, without a copy if it already is."""
     return np.asarray(values, dtype="float32")
 
 

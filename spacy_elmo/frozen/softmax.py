@@ -1,9 +1,10 @@
 """Softmax of a language model in NumPy, for evaluation without training."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
+
+from .encoder import as_float32
 
 # Maximum number of logits in memory.
 CHUNK_LOGITS = 2**22
@@ -50,7 +51,7 @@ class FrozenSoftmax:
         found, of_clusters = np.split(head, [head.shape[1] - len(tails)], axis=1)
         parts = [found]
         for i, (down, low) in enumerate(tails):
-            inner = contexts @ _float32(down).T @ _float32(low).T
+            inner = contexts @ as_float32(down).T @ as_float32(low).T
             parts.append(_log_softmax(inner) + of_clusters[:, i, None])
         return np.concatenate(parts, axis=1)
 
@@ -71,7 +72,7 @@ class FrozenSoftmax:
 
     def _scores(self, contexts: np.ndarray, weight: str, bias: str) -> np.ndarray:
         arrays = self._arrays
-        scores: np.ndarray = contexts @ _float32(arrays[weight]).T + _float32(arrays[bias])
+        scores: np.ndarray = contexts @ as_float32(arrays[weight]).T + as_float32(arrays[bias])
         return scores
 
     def _tails(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -121,7 +122,3 @@ def _log_softmax(scores: np.ndarray) -> np.ndarray:
     exact -= exact.max(axis=1, keepdims=True)
     exact -= np.log(np.exp(exact).sum(axis=1, keepdims=True))
     return exact
-
-
-def _float32(values: Any) -> np.ndarray:
-    return np.asarray(values, dtype="float32")

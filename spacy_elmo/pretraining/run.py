@@ -20,6 +20,7 @@ from ..language_model.processes import Processes
 from ..text.corpus import Corpus, load_text, read_corpus
 from ..text.prepare import is_foreign_corpus, is_prepared, manifest_of, open_corpus, prepare
 from ..text.reading import blank_pipeline, find_files, read_sentences
+from ..text.settings import PrepareSettings
 from ..weights.formats import read_bundle
 from ..weights.pipeline_folder import PipelineFolder
 from .budget import Budget
@@ -180,12 +181,14 @@ def _texts(config: PretrainingConfig, output: Path, processes: Processes) -> tup
             prepare(
                 settings.train,
                 folder,
-                format=settings.format,
-                lang=config.lang,
-                **config.vocabulary.model_dump(),
-                n_process=1 if size < SMALL else -1,
-                on_error=settings.on_error,
-                ignore=output,
+                PrepareSettings(
+                    format=settings.format,
+                    lang=config.lang,
+                    **config.vocabulary.model_dump(),
+                    n_process=1 if size < SMALL else -1,
+                    on_error=settings.on_error,
+                    ignore=output,
+                ),
             )
     dev = find_prepared(settings.dev)
     for prepared in (folder, dev) if processes.is_first else ():

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Optional
 
 from ..files.compression import UNPACK_ERRORS, compression_of, is_broken, not_text, unpack
+from ..files.errors import FullTemporaryFolder
 from ..files.input_files import BLOCK, MAX_LINE
 
 
@@ -55,6 +56,8 @@ class ChunkReader:
         for number, path in enumerate(self.files):
             try:
                 file = path.open("rb", buffering=0)
+            except FullTemporaryFolder:
+                raise
             except OSError as error:
                 yield Chunk(number, 1, b"", 0, (None, f"cannot be read: {error.strerror}"))
                 self.checksums.append("")

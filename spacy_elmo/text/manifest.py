@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from typing_extensions import NotRequired
-
 from ..files import atomic_stream, atomic_write, checksum, full_disk, lock, progress_bar, user_path
 from ..files.input_files import BLOCK
 from ..files.paths import CACHE_VARIABLE, cache_folder
@@ -23,8 +21,6 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 FORMAT_VERSION = 1
 ADVICE = "Copy the folder again, or delete it and prepare the corpus again."
 INPUT = {"path": String, "size": Natural, "modified": Integer, "sha256": String}
-# Manifests of early versions have no checksum. Some have the keys "blocks" and "digest", or a count
-# of "documents", which are ignored.
 SCHEMA = Schema(
     {
         "format_version": Integer,
@@ -33,7 +29,7 @@ SCHEMA = Schema(
         "counts": record(dict.fromkeys(("tokens", "sentences", "types"), Natural)),
         "skipped": record({"by_file": dict[str, Natural]}),
         "files": dict[str, record({"size": Natural, "sha256": String})],  # type: ignore[misc]
-        "checksum": NotRequired[String],
+        "checksum": String,
     }
 )
 
@@ -70,11 +66,6 @@ def stamp(file: Path) -> dict[str, Any]:
     """Return path, size in bytes and modification time in ns of a file, to detect changes."""
     stat = file.stat()
     return {"path": str(file), "size": stat.st_size, "modified": stat.st_mtime_ns}
-
-
-def describe_file(file: Path) -> dict[str, Any]:
-    """Return `size` in bytes and `sha256` of a file."""
-    return {"size": file.stat().st_size, "sha256": checksum(file)}
 
 
 def fetch_files(url: str, manifest: dict[str, Any]) -> Path:
@@ -158,6 +149,20 @@ def check_files(folder: Path, manifest: dict[str, Any], *, verify: bool) -> None
             bar.update(size)
 
 
+def setting_differences(known: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+    """List the settings of a resumed run that differ from those of the first run.
+
+    known (dict): The settings of the first run.
+    settings (dict): The settings of this run.
+    RETURNS (List[str]): One description per difference.
+    """
+    return [
+        f"{name} is {settings.get(name)!r}, but was {known.get(name)!r}"
+        for name in {**known, **settings}
+        if known.get(name) != settings.get(name)
+    ]
+
+
 def corpus_differences(
     manifest: dict[str, Any], files: Sequence[Path], settings: dict[str, Any]
 ) -> list[str]:
@@ -168,11 +173,7 @@ def corpus_differences(
     settings (dict): The settings of the call.
     RETURNS (List[str]): One description per difference; empty if the corpus fits the call.
     """
-    found = [
-        f"{name} is {manifest['settings'].get(name)!r}, not {value!r}"
-        for name, value in settings.items()
-        if manifest["settings"].get(name) != value
-    ]
+    found = setting_differences(manifest["settings"], settings)
     inputs = manifest["inputs"]
     if len(inputs) != len(files):
         return [*found, f"it was made from {len(inputs)} files, not from {len(files)}"]

@@ -22,12 +22,11 @@ from .manifest import TOKENS
 from .reading import sentences_of_lines, splitter_of
 from .shards import Shards, TypeTable, array_writer, read_array, spell, write_shards
 
-PART_VERSION = 2  # Increase it if the content of a part changes.
+PART_VERSION = 1  # Increase it if the content of a part changes.
 MAX_NAMED = 20  # Maximum number of skipped lines that are named per file.
-DOCUMENTS = "documents.npy"  # Only in the corpora of earlier versions. It is not read.
 STARTS = "starts.npy"
 CHARACTERS, OFFSETS, COUNTS = "characters.npy", "character_offsets.npy", "counts.npy"
-ARRAYS = (STARTS, DOCUMENTS, CHARACTERS, OFFSETS, COUNTS)
+ARRAYS = (STARTS, CHARACTERS, OFFSETS, COUNTS)
 MARKS = (SENTENCE_START.encode(), SENTENCE_END.encode())  # These types have the ids 0 and 1.
 
 
@@ -173,7 +172,7 @@ def merge_parts(parts_folder: Path, parts: Sequence[Summary], folder: Path) -> N
     parts (Sequence[Summary]): The summary of each part, in order.
     folder (Path): The output folder. Existing arrays are replaced.
     """
-    for leftover in (*folder.glob(TOKENS), folder / DOCUMENTS):
+    for leftover in folder.glob(TOKENS):
         leftover.unlink(missing_ok=True)
     ids = _count_types(parts_folder, parts)
     # Reuse the dict of the counts, because it takes most of the memory.

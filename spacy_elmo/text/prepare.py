@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..files import delete_ours, full_disk, is_ours, lock, make_ours, progress_bar, sweep, user_path
-from ..files.paths import content_names
+from ..files.compression import kind_of
+from ..files.input_files import describe_file
+from ..files.paths import OF_FILE_MANAGERS, content_names
 from ..files.remote import is_url
 from ..files.unfinished import is_temporary
 from ..model.vocabulary import Vocabulary
@@ -30,35 +32,25 @@ from .manifest import (
     TOKENS_FILE,
     check_files,
     corpus_differences,
-    describe_file,
     fetch_files,
     read_manifest,
     stamp,
     write_manifest,
 )
 from .parts import ARRAYS, MAX_NAMED, Reading, Summary, make_part, merge_parts, read_arrays
-from .reading import NOT_UTF8, Inputs, check_text_format, find_files, is_jsonl
+from .reading import NOT_UTF8, READABLE, Inputs, find_files
+from .settings import PrepareSettings
 from .workers import map_in_order, n_processes, parse_worker
 
-CHUNK_SIZE = 1 << 22  # Bytes of text per chunk.
 UNFINISHED = "unfinished"
 VOCABULARY_FILE = "vocab.txt"
+JSONL = ".jsonl"
 
 
 def prepare(
     inputs: Inputs,
     output: Union[str, Path],
-    *,
-    format: str = "sentences",
-    lang: Optional[str] = None,
-    min_count: int = 2,
-    max_size: int = 30_000,
-    n_process: int = -1,
-    on_error: str = "skip",
-    max_sentence: int = 10_000,
-    ignore: Optional[Path] = None,
-    worker: Optional[str] = None,
-    chunk_size: int = CHUNK_SIZE,
+    settings: PrepareSettings = PrepareSettings(),
 ) -> Optional[Corpus]:
     """Convert text of any size to a corpus on disk.
 
@@ -68,55 +60,34 @@ def prepare(
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): Files, folders or globs.
     output (Union[str, Path]): Folder of the corpus. It must be new, empty, or from an earlier
         call.
-    format (str): Format of text files. 'sentences': one sentence per line, tokens separated by
-        spaces. 'text': running text that spaCy splits.
-    lang (Optional[str]): Language of spaCy's tokenizer for running text.
-    min_count (int): Minimum count of a word in the vocabulary.
-    max_size (int): Maximum number of words in the vocabulary, including the special words.
-    n_process (int): Number of processes that read; -1 for one per core.
-    on_error (str): What to do with unreadable text. 'skip': warn, and list it in the manifest.
-        'refuse': raise an error.
-    max_sentence (int): Maximum number of tokens in a sentence. Longer sentences count as
-        unreadable.
-    ignore (Optional[Path]): Another folder, in addition to `output`, whose files are not read.
-    worker (Optional[str]): "K/N" for the K-th of N calls, on one or several machines. Each call
-        reads its share of the text. Then a call without `worker` reads missing shares and writes
-        the corpus.
-    chunk_size (int): Bytes of text that a process reads at a time.
+    settings (PrepareSettings): How to read the text and write the corpus.
     RETURNS (Optional[Corpus]): The corpus, as `open_corpus` opens it; None if `worker` is set and
         the corpus is not complete.
-    RAISES (ValueError): A setting is invalid, an input cannot be read, the text has no sentence,
-        or the folder contains other files.
+    RAISES (ValueError): An input cannot be read, the text has no sentence, or the folder contains
+        other files.
     RAISES (OSError): The disk is full, or another process writes to the folder.
     """
-    check_text_format(format, lang)
-    settings = {
-        "format": format,
-        "lang": lang,
-        "min_count": min_count,
-        "max_size": max_size,
-        "on_error": on_error,
-        "max_sentence": max_sentence,
-    }
-    _check(settings)
-    n_process, share = n_processes(n_process), parse_worker(worker)
     output = user_path(output)
     # Do not read the output of an earlier run, if it is in a folder of inputs.
-    ignored = {folder.resolve() for folder in (output, ignore) if folder is not None}
-    files = [file for file in find_files(inputs) if ignored.isdisjoint(file.resolve().parents)]
+    ignored = {folder.resolve() for folder in (output, settings.ignore) if folder is not None}
+    files = [
+        file
+        for file in find_files(inputs, READABLE, settings.input_format)
+        if ignored.isdisjoint(file.resolve().parents)
+    ]
     if not _is_there(output, files, settings):
         with full_disk(output):
             _make_room(output)
-            run = _Run(files, output, settings, chunk_size)
-            if worker is not None:
-                run.write_parts(n_process, share)
+            run = _Run(files, output, settings)
+            if settings.worker is not None:
+                run.write_parts()
             else:
                 with lock(output / UNFINISHED / "lock"):
                     # Another process may have finished the corpus in the meantime.
                     if not _is_there(output, files, settings):
-                        run.write_parts(n_process)
+                        run.write_parts()
                         run.merge()
-    if worker is not None and not _is_there(output, files, settings):
+    if settings.worker is not None and not _is_there(output, files, settings):
         return None
     delete_ours(output / UNFINISHED)
     sweep(output)
@@ -174,23 +145,17 @@ def manifest_of(folder: Union[str, Path]) -> dict[str, Any]:
     return manifest
 
 
-def _check(settings: dict[str, Any]) -> None:
-    for name, minimum in (("min_count", 1), ("max_size", 4), ("max_sentence", 1)):
-        if settings[name] < minimum:
-            raise ValueError(f"{name} must be {minimum} or more, got {settings[name]}")
-    if settings["on_error"] not in ("skip", "refuse"):
-        raise ValueError(f"on_error must be 'skip' or 'refuse', got '{settings['on_error']}'")
-
-
-def _is_there(output: Path, files: Sequence[Path], settings: dict[str, Any]) -> bool:
+def _is_there(output: Path, files: Sequence[Path], settings: PrepareSettings) -> bool:
     manifest = read_manifest(output)
     if manifest is None:
         return False
-    is_split = settings["format"] == "text" or any(map(is_jsonl, files))
+    kinds = {kind_of(file.name, settings.input_format) for file in files}
+    is_split = settings.format == "text" or JSONL in kinds
+    wanted = settings.describe()
     # The language only matters for running text, which spaCy splits.
-    if settings["lang"] is None or not is_split:
-        settings = {**settings, "lang": manifest["settings"].get("lang")}
-    found = corpus_differences(manifest, files, settings)
+    if settings.lang is None or not is_split:
+        wanted["lang"] = manifest["settings"].get("lang")
+    found = corpus_differences(manifest, files, wanted)
     if found:
         raise ValueError(
             f"{output} is another corpus: {'; '.join(found)}. Use the same input and "
@@ -204,8 +169,11 @@ def _make_room(output: Path) -> None:
         raise ValueError(f"{output} is a file, but a corpus needs a folder. Choose another name.")
     output.mkdir(parents=True, exist_ok=True)
     found = {path.name for path in output.iterdir() if not is_temporary(path.name)}
+    found -= {*OF_FILE_MANAGERS}
     if found and UNFINISHED not in found:
-        raise ValueError(f"{output} contains other files. Choose a new or empty folder.")
+        raise ValueError(
+            f"{output} contains other files, such as {min(found)}. Choose a new or empty folder."
+        )
     make_ours(output / UNFINISHED)
 
 
@@ -214,13 +182,10 @@ class _Run:
 
     files (Sequence[Path]): The input files.
     output (Path): Folder of the corpus.
-    settings (dict): The settings to write to the manifest.
-    chunk_size (int): Bytes of text per chunk.
+    settings (PrepareSettings): The settings.
     """
 
-    def __init__(
-        self, files: Sequence[Path], output: Path, settings: dict[str, Any], chunk_size: int
-    ):
+    def __init__(self, files: Sequence[Path], output: Path, settings: PrepareSettings):
         self.files = files
         self.stamps = [stamp(file) for file in files]  # Take the stamps before the files are read.
         self.output = output
@@ -228,31 +193,29 @@ class _Run:
         self.unfinished = output / UNFINISHED
         self.readings = [
             Reading(
-                is_jsonl(file),
-                running_text=settings["format"] == "text",
-                lang=settings["lang"],
-                max_sentence=settings["max_sentence"],
+                kind_of(file.name, settings.input_format) == JSONL,
+                running_text=settings.format == "text",
+                lang=settings.lang,
+                max_sentence=settings.max_sentence,
             )
             for file in files
         ]
         by_paragraph = [known.running_text and not known.jsonl for known in self.readings]
-        self.reader = ChunkReader(files, chunk_size, by_paragraph)
-        self.skipped = _Skipped(files, refuse=settings["on_error"] == "refuse")
+        self.reader = ChunkReader(files, settings.chunk_size, by_paragraph)
+        self.skipped = _Skipped(files, refuse=settings.on_error == "refuse")
         self.parts: list[Summary] = []
 
-    def write_parts(self, n_process: int, share: tuple[int, int] = (0, 1)) -> None:
-        """Convert the text to parts. Existing parts are kept.
-
-        n_process (int): Number of processes.
-        share (Tuple[int, int]): The chunks to read: index of the first, and step to the next.
-        """
+    def write_parts(self) -> None:
+        """Convert the text, or the share of this worker, to parts. Existing parts are kept."""
+        first, step = parse_worker(self.settings.worker)
         n_bytes = sum(about["size"] for about in self.stamps)
-        n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size // share[1])
+        n_process = n_processes(self.settings.n_process)
+        n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size // step)
         folder = str(self.unfinished)
-        chunks = islice(self.reader, share[0], None, share[1])
+        chunks = islice(self.reader, first, None, step)
         tasks = ((part, (part.data, self.readings[part.file], folder)) for part in chunks)
         results = map_in_order(make_part, tasks, n_process)
-        with closing(results), progress_bar(n_bytes // share[1], "Reading", "B") as bar:
+        with closing(results), progress_bar(n_bytes // step, "Reading", "B") as bar:
             for chunk, summary in results:
                 for line, reason in summary.skipped:
                     self.skipped.add(chunk.file, chunk.first_line + line, reason)
@@ -274,13 +237,17 @@ class _Run:
             )
         merge_parts(self.unfinished, self.parts, self.output)
         corpus = read_arrays(self.output)
-        sizes = {name: self.settings[name] for name in ("min_count", "max_size")}
-        vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), **sizes)
+        vocabulary = Vocabulary.from_counts(
+            corpus.types,
+            corpus.counts(),
+            min_count=self.settings.min_count,
+            max_size=self.settings.max_size,
+        )
         vocabulary.to_disk(self.output / VOCABULARY_FILE)
         names = [VOCABULARY_FILE, *(path.name for path in self.output.glob("*.npy"))]
         checksums = self.reader.checksums
         manifest = {
-            "settings": self.settings,
+            "settings": self.settings.describe(),
             "inputs": [{**about, "sha256": found} for about, found in zip(self.stamps, checksums)],
             "counts": {
                 "tokens": corpus.n_words,

@@ -4,16 +4,17 @@ import json
 import re
 import sys
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, Union
 
 import srsly
 
 from ..files import user_path
-from ..files.compression import suffix_of
+from ..files.compression import kind_of, suffix_of
 from ..files.errors import named_errors, shortened
 from ..files.input_files import numbered_lines
 from ..files.unfinished import MARKER
@@ -51,23 +52,29 @@ def check_text_format(format: str, lang: Optional[str]) -> None:
         _check_lang(lang)
 
 
-def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Path]:
+def find_files(
+    inputs: Inputs, readable: tuple[str, ...] = READABLE, input_format: Optional[str] = None
+) -> list[Path]:
     """Find the readable files of the inputs of a command.
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): One or several files, folders or globs.
     readable (Tuple[str, ...]): Suffixes of readable files in lower case, without the suffix of a
         compression.
+    input_format (Optional[str]): Format of files whose suffix names none, such as "txt".
     RETURNS (List[Path]): The files in the order of the inputs, sorted within a folder or glob. In
         a folder, hidden files, prepared corpora and pipelines are skipped. If other files are left
         out, there is a warning.
     RAISES (ValueError): An input has no readable file, has an unknown format, or is itself a
         prepared corpus or a pipeline.
     """
+    if input_format is not None and f".{input_format}" not in readable:
+        names = ", ".join(suffix[1:] for suffix in readable)
+        raise ValueError(f"`input_format` must be one of {names}, got '{input_format}'")
     files: list[Path] = []
     for given in [inputs] if isinstance(inputs, (str, Path)) else inputs:
         path = user_path(given)
         if path.is_dir():
-            found = _files_of_folder(path, readable)
+            found = _files_of_folder(path, readable, input_format)
         elif path.exists():
             found = [path]
         else:
@@ -77,12 +84,22 @@ def find_files(inputs: Inputs, readable: tuple[str, ...] = READABLE) -> list[Pat
             raise ValueError(f"no {', '.join(readable)} file at '{given}'")
         files.extend(found)
     for file in files:
-        if suffix_of(file.name) not in readable:
-            raise ValueError(f"{file}: unknown format. Use {', '.join(readable)}")
+        if kind_of(file.name, input_format) not in readable:
+            raise ValueError(unknown_format(file, readable))
     return files
 
 
-def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
+def unknown_format(file: object, readable: Iterable[str]) -> str:
+    """Return the error message for a file whose suffix is not readable."""
+    return (
+        f"{file}: its suffix names no format that can be read. Use {', '.join(readable)}; `embed` "
+        f"and `corpus` also have --input-format."
+    )
+
+
+def _files_of_folder(
+    folder: Path, readable: tuple[str, ...], input_format: Optional[str]
+) -> list[Path]:
     if _is_written(folder):
         raise ValueError(
             f"{folder} is a prepared corpus or a pipeline, not text. Give a prepared corpus only "
@@ -97,8 +114,9 @@ def _files_of_folder(folder: Path, readable: tuple[str, ...]) -> list[Path]:
         if written.isdisjoint(file.parents)
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     ]
-    found = [file for file in visible if suffix_of(file.name) in readable]
-    _warn_left_out(folder, [file for file in visible if file.is_file() and file not in {*found}])
+    visible = [file for file in visible if file.is_file()]
+    found = [file for file in visible if kind_of(file.name, input_format) in readable]
+    _warn_left_out(folder, [file for file in visible if file not in {*found}])
     return found
 
 
@@ -109,7 +127,7 @@ def _warn_left_out(folder: Path, files: list[Path]) -> None:
         more = f" and {len(files) - SHOWN_FILES:,} more" if len(files) > SHOWN_FILES else ""
         warnings.warn(
             f"{folder}: left out {names}{more}. If they contain text, give them a suffix that says "
-            f"how, such as .txt.",
+            f"how, such as .txt; `embed` and `corpus` also have --input-format.",
             stacklevel=3,
         )
 
@@ -168,8 +186,8 @@ def sentences_of_lines(
     splitter (Callable): Makes the pipeline that splits running text. It is called only if needed.
     refuse (Callable[[int, str], None]): Called with the number of an unreadable line and the
         reason. If it returns, the line is skipped.
-    YIELDS (Tuple[int, List[str]]): Line number and tokens of a sentence. In running text, the
-        number is the first line of the paragraph. An empty list of tokens is an empty line.
+    YIELDS (Tuple[int, List[str]]): Tokens of a sentence, and the number of the line in which it
+        begins. An empty list of tokens is an empty line.
     """
     decoded = _decoded(lines, refuse)
     if jsonl:
@@ -215,7 +233,7 @@ def _jsonl_sentences(
             refuse(number, str(error))
             continue
         if isinstance(content, str):
-            yield from _split([(number, content)], splitter)
+            yield from _split([_Paragraph(content, [0], [number])], splitter)
         elif content:
             yield number, content
 
@@ -308,31 +326,51 @@ def _splitter(lang: Optional[str]) -> "Language":
     return nlp
 
 
-def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield each paragraph: the number of its first line, and its lines joined by spaces.
+class _Paragraph(NamedTuple):
+    """Running text that consists of lines.
+
+    text (str): The lines, joined by spaces.
+    starts (List[int]): Index of each line's first character in the text.
+    numbers (List[int]): Number of each line.
+    """
+
+    text: str
+    starts: list[int]
+    numbers: list[int]
+
+    def line_at(self, place: int) -> int:
+        """Return the number of the line with the character at an index of the text."""
+        return self.numbers[bisect_right(self.starts, place) - 1]
+
+
+def _paragraphs(lines: Iterable[tuple[int, str]]) -> Iterator[_Paragraph]:
+    """Yield the paragraphs of running text.
 
     Running text is often wrapped, so a sentence can continue on the next line.
     """
-    paragraph: list[str] = []
-    first, n_characters = 1, 0
+    found: list[str] = []
+    starts: list[int] = []
+    numbers: list[int] = []
+    n_characters = 0
     for number, line in lines:
         line = line.strip()
         if not line or n_characters >= MAX_PARAGRAPH:
-            yield first, " ".join(paragraph)
-            paragraph, n_characters = [], 0
+            yield _Paragraph(" ".join(found), starts, numbers)
+            found, starts, numbers, n_characters = [], [], [], 0
         if line:
-            first = number if not paragraph else first
-            paragraph.append(line)
+            starts.append(n_characters + len(found))  # A space follows each line.
+            numbers.append(number)
+            found.append(line)
             n_characters += len(line)
-    yield first, " ".join(paragraph)
+    yield _Paragraph(" ".join(found), starts, numbers)
 
 
 def _split(
-    texts: Iterable[tuple[int, str]], splitter: Callable[[], "Language"]
+    paragraphs: Iterable[_Paragraph], splitter: Callable[[], "Language"]
 ) -> NumberedSentences:
-    numbered = ((text, number) for number, text in texts if text)
-    for doc, number in splitter().pipe(numbered, as_tuples=True):
+    texts = ((paragraph.text, paragraph) for paragraph in paragraphs if paragraph.text)
+    for doc, paragraph in splitter().pipe(texts, as_tuples=True):
         for sentence in doc.sents:
-            tokens = [token.text for token in sentence if not token.is_space]
+            tokens = [token for token in sentence if not token.is_space]
             if tokens:
-                yield number, tokens
+                yield paragraph.line_at(tokens[0].idx), [token.text for token in tokens]

@@ -8,9 +8,10 @@ import numpy as np
 from spacy.language import Language
 from thinc.types import Floats3d
 
-from ..analysis.corpora import describe_input, sentence_doc, unit_vectors
+from ..analysis.corpora import describe_input, unit_vectors
 from ..analysis.neighbors import Neighbor
 from ..analysis.occurrences import Drawn, occurrence_layers
+from ..embedding.docs import make_sentence
 from ..embedding.mix import mix_layers
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe
@@ -44,7 +45,7 @@ def make_heat(nlp: Language, one: Sequence[str], other: Sequence[str]) -> dict[s
     if not one or not other:
         raise ValueError("a sentence to compare has no tokens")
     pipe = elmo_pipe(nlp)
-    layers = pipe.predict([sentence_doc(nlp.vocab, tokens) for tokens in (one, other)])
+    layers = pipe.predict([make_sentence(nlp.vocab, tokens) for tokens in (one, other)])
     return heat_section((one, other), [_with_mix(pipe, each) for each in layers], _names(pipe))
 
 

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import Any, Optional
 
 from ..model.vocabulary import InputVocabulary
-from .archives import File, beside_weights, stem, suffix
+from .archives import File, beside_weights, places_of, stem, suffix
 from .vocabulary_files import PACKED, VOCABULARY_FILE, read_vocab
 
 SUFFIXES = (".hdf5", ".h5")
@@ -37,7 +37,7 @@ def weights_in(folder: File) -> Optional[File]:
 
 def find_options(weights: File) -> Optional[File]:
     """Return the options file that belongs to the weights; None if there is none."""
-    return _first(weights, names_beside(weights.name, OPTIONS_FILE))
+    return _first(weights, OPTIONS_FILE)
 
 
 def find_vocabulary(weights: File) -> Optional[File]:
@@ -46,13 +46,16 @@ def find_vocabulary(weights: File) -> Optional[File]:
     For `elmo_weights.hdf5`, search for `elmo_vocab.txt`, then `vocab.txt`, then any `vocab*.txt` if
     the folder has only one. The file may be gzipped.
     """
-    names = names_beside(weights.name, VOCABULARY_FILE)
-    found = _first(weights, [name + packed for name in names for packed in ("", PACKED)])
+    found = _first(weights, VOCABULARY_FILE, VOCABULARY_FILE + PACKED)
     if found is not None:
         return found
-    folder: Any = weights.parent
-    dated = [file for file in folder.iterdir() if _DATED.fullmatch(file.name) and file.is_file()]
-    return beside_weights(dated[0], weights) if len(dated) == 1 else None
+    for place in places_of(weights):
+        folder: Any = place.parent
+        files = [file for file in folder.iterdir() if _DATED.fullmatch(file.name)]
+        dated = [file for file in files if file.is_file()]
+        if len(dated) == 1:
+            return beside_weights(dated[0], weights)
+    return None
 
 
 def vocabulary_of(
@@ -83,8 +86,7 @@ def vocabulary_of(
 
 def find_softmax(weights: File) -> Optional[File]:
     """Return the softmax file of the weights (`elmo_small_softmax_weights.hdf5`), or None."""
-    endings = [SOFTMAX + ending for ending in SUFFIXES]
-    return _first(weights, [name for one in endings for name in names_beside(weights.name, one)])
+    return _first(weights, *(SOFTMAX + suffix for suffix in SUFFIXES))
 
 
 def expected(weights: File, name: str) -> str:
@@ -107,7 +109,12 @@ def names_beside(weights: str, name: str) -> list[str]:
     return list(dict.fromkeys([f"{start}{separator}{name}", f"{start}{name}", name]))
 
 
-def _first(weights: File, names: list[str]) -> Optional[File]:
-    folder: Any = weights.parent
-    found = (folder / name for name in names if (folder / name).is_file())
-    return next((beside_weights(file, weights) for file in found), None)
+def _first(weights: File, *names: str) -> Optional[File]:
+    """Return the first file with one of some general names, such as "options.json"."""
+    for place in places_of(weights):
+        folder: Any = place.parent
+        for name in names:
+            for file in (folder / one for one in names_beside(place.name, name)):
+                if file.is_file():
+                    return beside_weights(file, weights)
+    return None

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Optional, Union
 import srsly
 
 from ..compat import zip_directory_size
-from ..files import OpenedFile
+from ..files import OpenedFile, followed
 from ..files.errors import named_errors
 from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
@@ -68,6 +68,17 @@ def opened(file: Readable) -> BinaryIO:
         raise ValueError(f"{file}: the file is missing. Copy it there") from None
     except OSError as error:
         raise ValueError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def places_of(weights: File) -> list[File]:
+    """Return the weights, and the file that they are a link to, if they are a link.
+
+    The other files of a model have names like the weights. So they are beside the link, or beside
+    its target, which may have another name.
+    """
+    if isinstance(weights, Path) and weights.is_symlink():
+        return [weights, followed(weights)]
+    return [weights]
 
 
 def beside_weights(file: File, weights: File, folder: Optional[Path] = None) -> File:

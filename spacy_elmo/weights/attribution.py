@@ -11,7 +11,7 @@ from typing import Any
 import srsly
 
 from ..files import atomic_write
-from .archives import beside_weights, read_bytes
+from .archives import beside_weights, places_of, read_bytes
 from .limits import LARGEST_JSON
 
 ENDING = "-ATTRIBUTION.md"
@@ -33,10 +33,14 @@ def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
     weights (Path): The file of the weights.
     RAISES (ValueError): The attribution file cannot be read, or is a link to another folder.
     """
-    path = beside(weights)
-    if "attribution" not in provenance and path.is_file():
-        beside_weights(path, weights)
-        provenance["attribution"] = read_bytes(path, LARGEST_JSON).decode("utf8", "replace")
+    if "attribution" in provenance:
+        return
+    for place in places_of(weights):
+        path = beside(Path(str(place)))
+        if path.is_file():
+            beside_weights(path, weights)
+            provenance["attribution"] = _decode(read_bytes(path, LARGEST_JSON))
+            return
 
 
 def inherited(provenance: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +53,7 @@ def attribution_of(provenance: dict[str, Any]) -> str:
     text = provenance.get("attribution")
     if isinstance(text, str) and text:
         return text
-    # Older models only contain the name of the attribution file.
+    # The weights in this package only contain the name of their attribution file.
     named = _NAMED_FILE.search(_licence(provenance))
     path = Path(__file__).parent / named[0] if named else None
     return path.read_text("utf8") if path is not None and path.is_file() else ""
@@ -58,6 +62,8 @@ def attribution_of(provenance: dict[str, Any]) -> str:
 def write_attribution(provenance: dict[str, Any], path: Path) -> None:
     """Append the attribution of a model to a file, unless the file already contains it.
 
+    The bytes of the file stay as they are, in any encoding.
+
     provenance (dict): The provenance of the model.
     path (Path): The file. It need not exist.
     RAISES (ValueError): The file is a link, which may lead to a file of something else.
@@ -65,9 +71,17 @@ def write_attribution(provenance: dict[str, Any], path: Path) -> None:
     if path.is_symlink():
         raise ValueError(f"{path} is a link, so the attribution is not added. Delete the link")
     text = attribution_of(provenance)
-    said = path.read_text("utf8", "replace") if path.is_file() else ""
-    if text not in said:
-        atomic_write(path, f"{said}\n{text}" if said else text)
+    content = path.read_bytes() if path.is_file() else b""
+    if text not in _decode(content):
+        atomic_write(path, content + (b"\n" if content else b"") + text.encode("utf8"))
+
+
+def _decode(content: bytes) -> str:
+    """Decode a text in UTF-8; a text in another encoding as Latin-1, in which no byte is lost."""
+    try:
+        return content.decode("utf8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def names_pipe(folder: Path, pipe: str) -> bool:

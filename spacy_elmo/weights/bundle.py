@@ -143,10 +143,21 @@ class Format(ABC):
         return [target]
 
     @classmethod
+    def find_foreign(cls, folder: Path) -> Optional[str]:
+        """Find out why a folder is more than a model of this format, or something else.
+
+        folder (Path): The folder.
+        RETURNS (Optional[str]): Description of the first reason; None if there is none.
+        """
+        names = content_names(folder)
+        if names - cls.written:
+            return f"it contains {shortened(min(names - cls.written))}"
+        return f"it has no {cls.marker}" if names and cls.marker not in names else None
+
+    @classmethod
     def is_foreign(cls, folder: Path) -> bool:
         """Return whether a folder contains anything other than a model of this format."""
-        names = content_names(folder)
-        return bool(names) and not {cls.marker} <= names <= cls.written
+        return cls.find_foreign(folder) is not None
 
     @classmethod  # noqa: B027
     def check(cls, bundle: ModelBundle) -> None:

@@ -136,6 +136,11 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
                 f"{path} is a symbolic link, and would not be beside the other files of the model. "
                 f"Delete the link"
             )
+    if not writes_folder and beside(target).is_dir():
+        raise ValueError(
+            f"{beside(target)} is a folder, but the attribution goes to a file of this name. Give "
+            f"another name"
+        )
     for path in paths:
         is_folder = path.is_dir()
         if writes_folder and is_folder and not any(path.iterdir()):
@@ -144,9 +149,8 @@ def _check_room(target: Path, format: type[Format], force: bool) -> None:
             continue
         if path.exists() and is_folder != writes_folder:
             raise ValueError(f"{path} is a {'folder' if is_folder else 'file'}. Give another name")
-        if is_folder and format.is_foreign(path):
-            raise ValueError(
-                f"{path} contains other files than a {format.contents}. Give another name"
-            )
+        reason = format.find_foreign(path) if is_folder else None
+        if reason is not None:
+            raise ValueError(f"{path} is not only a {format.contents}: {reason}. Give another name")
         if path.exists() and not force:
             raise ValueError(f"{path} exists already. Give another name, or `force=True`")

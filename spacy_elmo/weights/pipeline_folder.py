@@ -106,12 +106,12 @@ class PipelineFolder(SafetensorsFile):
         return [target]
 
     @classmethod
-    def is_foreign(cls, folder: Path) -> bool:
-        """Return whether a folder has other files or components than `write` creates."""
-        config = folder / CONFIG_FILE
-        return super().is_foreign(folder) or (
-            config.is_file() and _read_config(config, PIPE)[1] != [PIPE]
-        )
+    def find_foreign(cls, folder: Path) -> Optional[str]:
+        """Describe a file or component of a folder that `write` does not create."""
+        found, config = super().find_foreign(folder), folder / CONFIG_FILE
+        if found is None and config.is_file() and _read_config(config, PIPE)[1] != [PIPE]:
+            return "it has other components than elmo"
+        return found
 
 
 def _pipeline(bundle: ModelBundle) -> "Language":

@@ -20,7 +20,7 @@ from ..frozen.softmax import FrozenSoftmax
 from ..model.config import BiLMConfig, parameter_shapes
 from ..model.memory import Arrays, Weights
 from ..model.vocabulary import InputVocabulary, Vocabularies
-from .archives import File, beside_weights
+from .archives import File, beside_weights, places_of
 from .attribution import take_attribution
 from .bundle import Format, ModelBundle, checked_provenance
 from .layout import open_files, plain, read_parameters, reread
@@ -59,15 +59,20 @@ class SafetensorsFile(Format):
         bilm = read(self.file)
         take_attribution(bilm.provenance, self.file)
         bundle = ModelBundle(bilm, lang=bilm.provenance.get("lang"))
-        file = softmax_of(self.file)
-        if softmax and file.is_file() and not weights_only:
+        file = self._softmax()
+        if softmax and file is not None and not weights_only:
             beside_weights(file, self.file)
             bundle.prediction = read_softmax(file, bilm.config.projection_dim)
         return bundle
 
     def files(self) -> list[Path]:
         """Return the weights, and the softmax if there is one."""
-        return [file for file in self.targets(self.file) if file.is_file()]
+        return [file for file in (self.file, self._softmax()) if file is not None]
+
+    def _softmax(self) -> Optional[Path]:
+        """Return the file of the softmax; None if there is none."""
+        files = (softmax_of(place) for place in places_of(self.file) if isinstance(place, Path))
+        return next((file for file in files if file.is_file()), None)
 
     def dtype(self) -> Optional[str]:
         """Return the types of the weights, such as "float32"."""

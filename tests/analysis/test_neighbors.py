@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from spacy_elmo.analysis import corpora
 from spacy_elmo.analysis.neighbors import Neighbor, find_neighbors, find_token
 from spacy_elmo.cli.neighbors import marked
+from spacy_elmo.embedding.docs import make_sentence
 
 from helpers import reference
 from helpers.commands import run_elmo
@@ -27,7 +28,7 @@ CORPUS = [*DRAWN[:5], SENTENCE, *DRAWN[5:], DRAWN[3], SENTENCE]
 
 
 def docs_of(corpus=CORPUS):
-    return (corpora.sentence_doc(Vocab(), sentence) for sentence in corpus)
+    return (make_sentence(Vocab(), sentence) for sentence in corpus)
 
 
 def brute_force(position=1, select=lambda layers: layers[2], same_word=None, warm=True):

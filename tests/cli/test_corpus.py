@@ -29,6 +29,20 @@ def test_refused_and_stopped(tmp_path, monkeypatch):
     assert "the same command" in shown_by("corpus", *where, status=130)
 
 
+def test_input_format(tmp_path):
+    """The billion-word corpus has names such as `news.en-00001-of-00100`."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "news.en-00001-of-00100").write_text("a b\n", "utf8")
+    (tmp_path / "in" / "b.jsonl").write_text('{"tokens": ["c"]}\n', "utf8")
+    (tmp_path / "in" / "c.conllu").write_text("no text", "utf8")
+    command = ("corpus", tmp_path / "in", tmp_path / "out", "-n", "1")
+    shown = shown_by(*command, "--input-format", "txt")
+    assert "left out c.conllu" in shown and "tokens 3 sentences 2" in shown
+    assert "--input-format must be one of txt, jsonl" in shown_by(
+        *command, "--input-format", "csv", status=1
+    )
+
+
 def test_shares(tmp_path):
     (tmp_path / "a.txt").write_text("a b\nb c\n", "utf8")
     command = ("corpus", tmp_path / "a.txt", tmp_path / "out", "--workers", "1")

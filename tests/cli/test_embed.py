@@ -5,6 +5,7 @@ from unittest.mock import Mock
 import h5py
 import pytest
 
+import spacy_elmo.export.joining as joining
 import spacy_elmo.export.sharding as sharding
 
 from helpers.commands import shown_by
@@ -24,24 +25,24 @@ def test_writes(run):
         assert file["0"].shape == (3, 4, 12)
         assert file["0"].dtype == "float32"
     Path("more.txt").unlink()
-    options = ["--force", "--dtype", "float16", "--layers", "top", "--forget-sentences"]
-    run("text.txt", "out.hdf5", *options, "--batch-tokens", "3", "--precision", "auto")
+    options = ["--force", "--dtype", "float16", "--layers", "top", "--texts", "none"]
+    run("text.txt", "out.hdf5", *options, "--precision", "auto")
     with h5py.File("out.hdf5") as file:
         assert sorted(file) == ["0", "1"]
         assert (file["1"].shape, file["1"].dtype) == ((3, 12), "float16")
 
 
 @pytest.mark.parametrize(
-    ("output", "options", "where"),
+    ("output", "options", "module", "where"),
     [
-        ("out.hdf5", [], "_join"),
-        ("out.hdf5", ["--force"], "_join"),
-        ("out", ["--shards", "2"], "_find_damaged"),
+        ("out.hdf5", [], joining, "_join"),
+        ("out.hdf5", ["--force"], joining, "_join"),
+        ("out", ["--shards", "2"], sharding, "find_damaged"),
     ],
 )
-def test_stopped(run, monkeypatch, output, options, where):
+def test_stopped(run, monkeypatch, output, options, module, where):
     with monkeypatch.context() as patch:
-        patch.setattr(sharding, where, Mock(side_effect=KeyboardInterrupt))
+        patch.setattr(module, where, Mock(side_effect=KeyboardInterrupt))
         shown = run("text.txt", output, *options, status=130)
     assert "run the same command with --resume" in shown
     assert f"Wrote {output}" in run("text.txt", output, *options, "--resume")
@@ -68,5 +69,6 @@ def test_less(run):
     run("text.txt", "out.hdf5", "--pool", "sentence", "--dtype", "int8")
     with h5py.File("out.hdf5") as file:
         assert (file["0"].shape, file["0"].dtype) == ((1, 12), "int8")
-        assert sorted(file["0"].attrs) == ["ends", "labels", "scales", "starts"]
+        names = ["ends", "file", "labels", "line", "scales", "starts"]
+        assert sorted(file["0"].attrs) == names
     assert "the text has no entities" in run("text.txt", "b.hdf5", "--only", "ents", status=1)

@@ -91,7 +91,7 @@ def test_logs_and_warnings_are_printable_lines_beside_the_output(caplog):
     [
         ("set `name`, or `name=5`, or `the_name=True`", "set --name, or --name 5, or --the-name"),
         ("`other=True`, `model.other`", "`other=True`, `model.other`"),
-        ("`sentence_index=False`", "--forget-sentences"),
+        ("`keep_softmax=False`", "--no-softmax"),
     ],
 )
 def test_settings_are_shown_as_options(message, shown):

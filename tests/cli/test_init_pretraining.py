@@ -8,10 +8,10 @@ from thinc.api import Config
 from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining import run as module
 from spacy_elmo.pretraining.trainer import Trainer
-from spacy_elmo.text.prepare import prepare
 
 from helpers.commands import run_elmo
 from helpers.models import pretraining_config
+from helpers.prepared import prepare
 
 LITTLE = "2 cores, 60 minutes"
 MEASURE = module.measure_speed

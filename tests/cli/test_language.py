@@ -35,10 +35,10 @@ def models(tmp_path_factory):
     weights = write_model(folder / "unknown", *MODELS["bytes"]())
     for name in ("pipeline", "german.safetensors"):
         convert(weights, folder / name, lang="de")
-    shutil.copytree(folder / "pipeline", folder / "earlier")
-    # Earlier versions wrote the language of a pipeline into its config only.
+    shutil.copytree(folder / "pipeline", folder / "without")
+    # A pipeline can have weights without a language.
     convert(folder / "unknown", folder / "x.safetensors")
-    shutil.copy(folder / "x.safetensors", folder / "earlier" / "elmo" / "model.safetensors")
+    shutil.copy(folder / "x.safetensors", folder / "without" / "elmo" / "model.safetensors")
     return folder
 
 
@@ -48,7 +48,7 @@ def folder(here, models):
     return models
 
 
-@pytest.mark.parametrize("model", ["pipeline", "german.safetensors", "earlier"])
+@pytest.mark.parametrize("model", ["pipeline", "german.safetensors", "without"])
 def test_running_text_is_of_the_models_language(folder, make_nlp, model):
     assert tokens_of("de") not in (tokens_of("en"), tokens_of("xx"))
     path = folder / model
@@ -77,7 +77,7 @@ def test_running_text_is_of_the_models_language(folder, make_nlp, model):
 @pytest.mark.parametrize(("given", "lang"), [((), "de"), (("--lang", "en"), "en")])
 def test_embed(folder, tmp_path, given, lang):
     model = folder / "german.safetensors"
-    run_elmo("embed", model, "text.txt", "vectors.npz", "--tokenize", *given)
+    run_elmo("embed", model, "text.txt", "vectors.npz", "--format", "text", *given)
     with np.load("vectors.npz") as file:
         assert " ".join(json.loads(file["sentence_to_index"][0])).split() == tokens_of(lang)
     # Sentences need no tokenizer, running text in a language that spaCy does not have does.
@@ -113,8 +113,7 @@ def test_corpora(folder, tmp_path):
     run_elmo("corpus", "a.jsonl", "out")  # it is there
     with pytest.raises(ValueError, match="`lang`"):
         list(read_sentences(find_files("a.jsonl")))
-    # Corpora of sentences of earlier versions have the language that was the default, which nobody
-    # asked for. It splits nothing.
+    # The language does not matter: it splits no sentences.
     arguments = ("corpus", "text.txt", "sentences", "-n", 1)
     run_elmo(*arguments, "--lang", "en")
     run_elmo(*arguments)

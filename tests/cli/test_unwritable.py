@@ -9,6 +9,7 @@ import spacy
 from thinc.api import Config
 
 from helpers.commands import shown_by
+from helpers.full_disk import room_for
 from helpers.models import pretraining_config, write_safetensors
 
 NOBODY = 65534
@@ -39,7 +40,6 @@ TARGETS = [
     ("a.safetensors", ["convert", "x.safetensors", "TARGET"]),
     ("a.hdf5", ["convert", "x.safetensors", "TARGET"]),
     ("a.hdf5", ["embed", "x.safetensors", "text.txt", "TARGET"]),
-    ("a.hdf5", ["dump-token-embeddings", "x.safetensors", "text.txt", "TARGET"]),
     ("a.html", ["senses", "x.safetensors", *TWO, "-o", "TARGET"]),
     ("a.html", ["neighbors", "x.safetensors", "text.txt", *ASKED, "--html", "TARGET"]),
     # Folders
@@ -65,6 +65,10 @@ def test_existing_file_and_closed_folder(folder, name, arguments):
         assert target.read_text() == "mine"
         run(arguments, target, "--force")
         assert target.read_bytes() != b"mine"
+    full = folder / "open" / f"full-{name}"
+    with room_for(0):
+        output = run(arguments, full, status=1)
+    assert f"full-{name}" in output and "Errno" not in output
     if target.suffix == ".html":  # Another user may not read the template.
         return
     is_root = not os.geteuid()
@@ -82,13 +86,18 @@ def test_existing_file_and_closed_folder(folder, name, arguments):
     assert "Errno" not in output
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_a_full_device(folder):
+    arguments = ("init-training", "/dev/full", "--weights", "x.safetensors", "--lang", "en")
+    assert "/dev/full: no space left" in shown_by(*arguments, status=1)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["init-pretraining", "text.txt", *TEXTS],
         ["init-training", "text.txt", "--weights", "x.safetensors", "--train", "text.txt"],
-        ["dump-token-embeddings", "x.safetensors", "text.txt", "text.txt"],
-        ["dump-token-embeddings", "x.safetensors", "text.txt", "./linked.txt"],
+        ["init-training", "./linked.txt", "--weights", "x.safetensors", "--train", "text.txt"],
         ["perplexity", "x.safetensors", "a.cfg", "text.txt", "-o", "text.txt"],
         ["wsd", "x.safetensors", "a", "b", "--json", "text.txt", "--html", "linked.txt"],
     ],

@@ -8,8 +8,8 @@ from spacy.tokens import Doc, DocBin, Span
 
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
-from spacy_elmo.export.sharding import embed_corpus
 
+from helpers.embedded import embed_corpus
 from helpers.gzipped import gzipped
 from helpers.prepared import random_text
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT

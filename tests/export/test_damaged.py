@@ -10,8 +10,8 @@ import pytest
 
 import spacy_elmo.export.plan as planning
 from spacy_elmo.export.partial_output import PartialOutput
-from spacy_elmo.export.sharding import embed_corpus
 
+from helpers.embedded import embed_corpus
 from helpers.prepared import content
 from helpers.written_vectors import SENTENCES
 
@@ -83,11 +83,12 @@ def test_settings_of_an_output_that_was_edited(embed):
 CHANGES = [
     (lambda plan: plan["shards"].pop(2), "the checksum is wrong"),
     (lambda plan: plan["shards"][1][0].update(entries=7), "the checksum is wrong"),
-    (lambda plan: plan.update(format_version="2"), '"format_version" should be a valid integer'),
+    (lambda plan: plan.update(format_version="1"), '"format_version" should be a valid integer'),
     (lambda plan: plan.pop("checksum"), '"checksum" is missing'),
-    (lambda plan: plan.pop("format_version"), "has version 1, but this package reads version 2"),
+    (lambda plan: plan.pop("format_version"), 'format_version" is missing'),
+    (lambda plan: plan.update(format_version=2), "has version 2, but this package reads version 1"),
 ]
-TEXTS = {"": "not JSON", "\ufeff{}": "version 1"}
+TEXTS = {"": "not JSON", "\ufeff{}": '"format_version" is missing'}
 TEXTS |= dict.fromkeys(("null", "[]"), "dictionary, got")
 TEXTS |= dict.fromkeys(('{"a": ' * 100_000, "[" * 100_000), "nested too deeply")
 
@@ -122,17 +123,17 @@ def test_more_or_fewer_entries_than_planned(shard, monkeypatch):
 @pytest.mark.parametrize("format", ["parquet", "hdf5", "npz", "spacy"])
 def test_a_damaged_shard(shard, format):
     """It is named, and left as it is; deleted, the same call makes it again."""
-    shard(format=format)
+    shard(output_format=format)
     expected = content(Path("out"))
     (path,) = Path("out").glob("part-00002-*")
     flip(path / "00000000.spacy" if format == "spacy" else path, 300)
     damaged = content(Path("out"))
     with pytest.raises(ValueError, match=r"1 of 7 .*\npart-00002.*checksum is wrong.*Delete this"):
-        shard(format=format)
+        shard(output_format=format)
     assert content(Path("out")) == damaged
-    shard(format=format, worker="2/7")  # another's share
+    shard(output_format=format, worker="2/7")  # another's share
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    shard(format=format)
+    shard(output_format=format)
     assert content(Path("out")) == expected
 
 

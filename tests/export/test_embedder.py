@@ -11,10 +11,10 @@ import pytest
 import spacy_elmo.export.embedder as embedding
 import spacy_elmo.export.plan as planning
 from spacy_elmo.export import Embedder
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.frozen.encoder import FrozenEncoder
 
 from helpers.calls import note_calls
+from helpers.embedded import embed_corpus
 from helpers.prepared import random_text
 from helpers.written_vectors import SENTENCES, TEXT, assert_same, read, vectors_of
 

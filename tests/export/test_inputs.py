@@ -14,9 +14,9 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_elmo.export import Embedder
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import compression, make_ours
 
+from helpers.embedded import embed_corpus
 from helpers.gzipped import gzipped
 from helpers.rounding import check_close
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT, index_of, read, vectors_of
@@ -82,9 +82,9 @@ INPUTS = [
     ("x.conll", COLUMNS, {}, {0: SPACED_TWICE}, [14]),
     ("x.conll", COLUMNS, {"column": "3"}, {0: " ".join("O" * 14)}, [14]),
     ("x.tsv", TSV, {"column": "text"}, ROWS, [2, 0, 2]),
-    ("x.tsv", TSV, {"column": "text", "tokenize": True}, ROWS, [2, 0, 4]),
+    ("x.tsv", TSV, {"column": "text", "format": "text"}, ROWS, [2, 0, 4]),
     ("x.tsv", TSV, {"column": "3"}, {0: "label", 1: "A", 2: "B", 3: "C"}, [1] * 4),
-    ("x.txt", RUNNING, {"tokenize": True}, SPLIT, [6, 4, 2]),
+    ("x.txt", RUNNING, {"format": "text"}, SPLIT, [6, 4, 2]),
     ("x.jsonl", RECORDS, {}, {0: "two to ken", 1: TEXT, 3: ""}, [2, 11, 0, 0]),
 ]
 
@@ -109,6 +109,24 @@ def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, le
         assert numbers == [i for shard in shards for i in range(len(shard))]
     else:
         assert numbers == list(range(len(texts)))
+
+
+def test_input_format(folder, embed_to):
+    """Of files whose suffix names none, plain and compressed; other files keep their format."""
+    (folder / "in").mkdir()
+    (folder / "in" / "news.en-00001-of-00100").write_text(LINES, "utf8")
+    (folder / "in" / "news.en-00002-of-00100.gz").write_bytes(gzipped(LINES.encode()))
+    (folder / "in" / "x.jsonl").write_text('{"tokens": ["one", "two"]}\n')
+    lengths = list(map(len, SENTENCES))
+    assert embed_to("in", input_format="txt")[1] == [*lengths, *lengths, 2]
+    assert embed_to("in/news*", input_format="txt")[1] == [*lengths, *lengths]
+    url = (folder / "in" / "news.en-00001-of-00100").as_uri()
+    assert embed_to(url, input_format="txt")[1] == lengths
+    (folder / "table").write_text(TSV, "utf8")
+    assert embed_to("table", input_format="tsv", column="text")[1] == [2, 0, 2]
+    for settings, message in (({}, "--input-format"), ({"input_format": "csv"}, "one of txt, ")):
+        with pytest.raises(ValueError, match=message):
+            embed_to("table", **settings)
 
 
 PACKERS = {".gz": gzipped, ".xz": lzma.compress, ".bz2": bz2.compress}
@@ -162,8 +180,8 @@ def test_running_text_is_noticed(folder, tiny_weights, name, text, is_running):
     column = "text" if name == "x.tsv" else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for tokenize in (False, True):
-            settings = {"column": column, "tokenize": tokenize, "force": True}
+        for format in ("sentences", "text"):
+            settings = {"column": column, "format": format, "force": True}
             embed_corpus(str(tiny_weights), name, folder / "out.npz", **settings)
     shown = [str(one.message) for one in caught if "looks like running text" in str(one.message)]
     assert [text.split()[0] for text in shown] == [name] * is_running
@@ -208,7 +226,7 @@ def test_running_text_of_a_pipeline(folder, embed_to, make_nlp):
     """One that sets no sentences. It has a language already."""
     (folder / "x.txt").write_text(RUNNING, "utf8")
     make_nlp().to_disk("pipeline")
-    assert embed_to("x.txt", "pipeline", tokenize=True)[0] == SPLIT
+    assert embed_to("x.txt", "pipeline", format="text")[0] == SPLIT
     with pytest.raises(ValueError, match="has the language 'en', not 'de'"):
         embed_to("x.txt", "pipeline", lang="de")
 
@@ -279,7 +297,7 @@ REFUSED = [
     ("x.tsv", b"id\ttext\n", "no sentence in"),
     ("x.conll", b"a O\n", "columns of .conll files have numbers, from 1, not 'text'"),
     ("x.txt", b"a b c d e\n", "has 5 tokens .*`max_tokens=5`"),
-    ("x.pdf", b"text", "unknown format"),
+    ("x.pdf", b"text", "its suffix names no format"),
 ]
 
 
@@ -317,7 +335,7 @@ def test_doubtful_comments_are_refused(folder, tiny_weights, text, line):
 LAYERS = "layers must be vector, all, top, average, a number from 0 to 2 or mix:PIPE"
 REFUSED_SETTINGS = [
     ({"output": "out.csv"}, "no format has the suffix '.csv'"),
-    ({"format": "csv"}, "the format must be one of hdf5, npz, parquet, spacy"),
+    ({"output_format": "csv"}, "`output_format` must be one of hdf5, npz, parquet, spacy"),
     ({"dtype": "int4"}, "the dtype must be one of float32, float16, int8, got 'int4'"),
     ({"layers": "3"}, f"{LAYERS}, got '3'"),
     ({"layers": "mix:ner"}, "no mix of ELMo layers is named 'ner'. No component has a mix"),
@@ -330,15 +348,18 @@ REFUSED_SETTINGS = [
     ({"inputs": "x.tsv"}, "x.tsv: the text column is not known"),
     ({"column": "text"}, "`column=text`: no .tsv or .conll file is given"),
     ({"output": "out", "sentence_marks": True}, "a Doc has no tokens for marks"),
-    ({"sentence_keys": True}, "`sentence_keys` is for HDF5, not for npz"),
+    ({"texts": "keys"}, "`texts=keys` is for HDF5, not for npz"),
     ({"pool": "token"}, "`pool` must be one of sentence, doc, span, got 'token'"),
     ({"pool": "span"}, "`pool=span` needs spans"),
     ({"only": "PER,"}, "`only` must be ents, nouns or LABEL,LABEL..., got 'PER,'"),
     ({"pool": "doc", "sentence_marks": True}, "marks are not tokens"),
     ({"pool": "doc"}, "need Parquet, or HDF5 without"),
-    ({"only": "ents", "format": "hdf5", "sentence_keys": True}, "HDF5 without"),
-    ({"only": "PER", "format": "hdf5"}, "`only=PER`: the text has no entities or spans. Use a"),
-    ({"only": "nouns", "format": "hdf5"}, "`only=nouns`: the text has no parts of speech"),
+    ({"only": "ents", "output_format": "hdf5", "texts": "keys"}, "HDF5 without"),
+    (
+        {"only": "PER", "output_format": "hdf5"},
+        "`only=PER`: the text has no entities or spans. Use a",
+    ),
+    ({"only": "nouns", "output_format": "hdf5"}, "`only=nouns`: the text has no parts of speech"),
 ]
 
 

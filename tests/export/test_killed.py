@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import spacy_elmo.export.plan as planning
-import spacy_elmo.export.sharding as sharding
-from spacy_elmo.export.sharding import embed_corpus
 
+import helpers.embedded
+from helpers.embedded import embed_corpus
 from helpers.killed import (
     in_child,
     killed_at_each_step,
@@ -38,24 +38,26 @@ def embed(folder, tiny_weights, monkeypatch):
     (folder / "text.txt").write_text("The cat sat .\nOne more\n", "utf8")
     monkeypatch.setattr(planning, "SHARD_SIZE", 1)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
-    monkeypatch.setattr(sharding, "CorpusEmbedder", lru_cache(sharding.CorpusEmbedder))
+    monkeypatch.setattr(helpers.embedded, "Embedder", lru_cache(helpers.embedded.Embedder))
 
     def run(output=KILLED, **settings):
         settings = {"batch_tokens": 100 if "shards" in settings else 1, **settings}
         place = f"{folder.as_uri()}/{output}" if settings.pop("url", False) else output
         embed_corpus(str(tiny_weights), "text.txt", place, **settings)
 
-    for settings in ({"format": "npz"}, {"shards": 2}):
+    for settings in ({"output_format": "npz"}, {"shards": 2}):
         run("warm", **settings)
         shutil.rmtree("warm") if "shards" in settings else Path("warm").unlink()
     return run
 
 
-SHARDS = [{"format": "parquet"}, {"format": "spacy"}, {"url": True}]
+SHARDS = [{"output_format": "parquet"}, {"output_format": "spacy"}, {"url": True}]
 SHARDS = [{"shards": 2, **kind} for kind in SHARDS]
 
 
-@pytest.mark.parametrize("settings", [{"format": "hdf5"}, {"format": "spacy"}, *SHARDS])
+@pytest.mark.parametrize(
+    "settings", [{"output_format": "hdf5"}, {"output_format": "spacy"}, *SHARDS]
+)
 def test_killed_once(embed, folder, settings):
     in_child(lambda: embed(ALONE, **settings))
     expected = bytes_of(ALONE)
@@ -68,7 +70,7 @@ def test_killed_once(embed, folder, settings):
     assert step > 15
 
 
-@pytest.mark.parametrize("settings", [{"format": "npz", "resume": True}, {"shards": 2}])
+@pytest.mark.parametrize("settings", [{"output_format": "npz", "resume": True}, {"shards": 2}])
 def test_killed_again_and_again(embed, settings):
     in_child(lambda: embed(ALONE, **settings))
     for _ in killed_at_each_step(lambda: embed(**settings)):
@@ -79,14 +81,14 @@ def test_killed_again_and_again(embed, settings):
 @pytest.mark.parametrize("format", ["npz", "spacy"])
 def test_embed_over_an_earlier_output(embed, folder, format):
     """Which is there until the new one is; a folder is moved away for a moment."""
-    in_child(lambda: embed(ALONE, format=format))
-    in_child(lambda: embed("earlier", format=format, layers="average"))
+    in_child(lambda: embed(ALONE, output_format=format))
+    in_child(lambda: embed("earlier", output_format=format, layers="average"))
     expected, earlier = bytes_of(ALONE), bytes_of(Path("earlier"))
     (shutil.copytree if format == "spacy" else shutil.copy)("earlier", KILLED)
-    for step in left_at_each_step(lambda: embed(format=format, force=True), folder):
+    for step in left_at_each_step(lambda: embed(output_format=format, force=True), folder):
         moved = Path("killed.part/previous/killed")
         assert bytes_of(KILLED if KILLED.exists() else moved) in (earlier, expected), step
-        embed(format=format, force=True, resume=True)
+        embed(output_format=format, force=True, resume=True)
         assert bytes_of(KILLED) == expected, step
         assert len(left_in(folder)) == 4, step
     assert bytes_of(KILLED) == expected

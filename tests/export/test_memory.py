@@ -12,7 +12,7 @@ from helpers.commands import run_python
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from spacy_elmo.export.sharding import embed_corpus
+from helpers.embedded import embed_corpus
 
 embed_corpus(sys.argv[1], sys.argv[2], Path(sys.argv[3]), **json.loads(sys.argv[4]))
 lines = Path("/proc/self/status").read_text("utf8").splitlines()
@@ -39,9 +39,9 @@ def write(path, n_bytes):
 
 
 CASES = [
-    ("x.txt", "hdf5", {"layers": "all", "sentence_index": False}),
+    ("x.txt", "hdf5", {"layers": "all", "texts": "none"}),
     # An npz file has a list of its members in memory.
-    ("x.txt", "hdf5", {"tokenize": True, "sentence_index": False}),
+    ("x.txt", "hdf5", {"format": "text", "texts": "none"}),
     ("x.jsonl", "parquet", {}),
     ("x.conllu", "spacy", {}),
 ]
@@ -56,7 +56,7 @@ def test_memory(tmp_path, tiny_weights, name, format, settings):
     most, peaks = float(os.environ.get("ELMO_EMBED_MB", "20")), []
     for n_mb in (1, most):
         write(tmp_path / name, n_mb * 1e6)
-        options = json.dumps({**settings, "format": format, "force": True})
+        options = json.dumps({**settings, "output_format": format, "force": True})
         printed = run_python("-c", SCRIPT, tiny_weights, name, "out", options, cwd=tmp_path)
         peaks.append(float(printed))
     print(f"{name} to {format}: {peaks[0]:.0f} MB with 1 MB, {peaks[1]:.0f} with {most:g} MB")

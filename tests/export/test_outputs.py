@@ -14,10 +14,10 @@ import spacy_elmo.export.parquet
 import spacy_elmo.export.spacy_output
 from spacy_elmo.export import load_docs
 from spacy_elmo.export.outputs import OUTPUTS
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.weights import read_weights
 
 from helpers import reference
+from helpers.embedded import embed_corpus
 from helpers.models import TINY_OPTIONS
 from helpers.rounding import check_close
 from helpers.written_vectors import FORMATS, SENTENCES, TEXT, index_of, read
@@ -48,7 +48,7 @@ def test_bit_by_bit(folder, tiny_weights, format):
     expected = one_batch(bilm, SENTENCES)
     same(read(format, path), expected)
     for dtype in ("float32", "float16"):
-        more = {"format": format, "layers": "top", "dtype": dtype}
+        more = {"output_format": format, "layers": "top", "dtype": dtype}
         embed_corpus(model, "text.txt", folder / dtype, **more)
         same(read(format, folder / dtype), [layers[-1].astype(dtype) for layers in expected])
         found = OUTPUTS[format].read_settings(folder / dtype)
@@ -67,22 +67,25 @@ def test_sentence_to_index(folder, tiny_weights, format):
     opened = h5py.File if format == "hdf5" else np.load
     with opened(path) as file:  # no key twice
         assert len(json.loads(file["sentence_to_index"][0], object_pairs_hook=list)) == 5
-    embed_corpus(str(tiny_weights), "text.txt", path, sentence_index=False, force=True)
+    embed_corpus(str(tiny_weights), "text.txt", path, texts="none", force=True)
     with opened(path) as file:
-        assert sorted(file) == [str(i) for i in range(6)]
+        assert sorted(filter(str.isdecimal, file)) == [str(i) for i in range(6)]
+        assert "sentence_to_index" not in file
 
 
 def test_parquet_columns(folder, tiny_weights, monkeypatch):
     monkeypatch.setattr(spacy_elmo.export.parquet, "ROW_GROUP_ROWS", 4)
     embed_corpus(str(tiny_weights), "text.txt", folder / "out.parquet", layers="all")
     table = pyarrow.parquet.read_table("out.parquet")
-    assert table.column_names == ["index", "text", "tokens", "layer_0", "layer_1", "layer_2"]
+    place = ["index", "file", "line"]
+    layers = ["layer_0", "layer_1", "layer_2"]
+    assert table.column_names == [*place, "text", "tokens", *layers]
     assert table["tokens"].to_pylist() == SENTENCES
     assert table["text"].to_pylist() == [" ".join(words) for words in SENTENCES]
     assert "fixed_size_list<element: float>[12]" in str(table.schema.field("layer_1").type)
     assert pyarrow.parquet.ParquetFile("out.parquet").num_row_groups == 2
-    embed_corpus(str(tiny_weights), "text.txt", folder / "b.parquet", sentence_index=False)
-    assert pyarrow.parquet.read_schema("b.parquet").names == ["index", "tokens", "vectors"]
+    embed_corpus(str(tiny_weights), "text.txt", folder / "b.parquet", texts="none")
+    assert pyarrow.parquet.read_schema("b.parquet").names == [*place, "tokens", "vectors"]
 
 
 def test_without_pyarrow(folder, tiny_weights, monkeypatch):
@@ -124,19 +127,19 @@ def test_loader_of_half_precision(folder, tiny_weights):
 def test_sentences_as_keys(folder, tiny_weights):
     """As AllenNLP's --use-sentence-keys; what can be no name is refused, and nothing is lost."""
     (folder / "plain.txt").write_text("The cat sat .\nnaïve 日本\n\nThe cat sat .\n", "utf8")
-    for name, keys in (("keys", True), ("numbers", False)):
-        embed_corpus(str(tiny_weights), "plain.txt", folder / f"{name}.hdf5", sentence_keys=keys)
+    for name, texts in (("keys", "keys"), ("numbers", "index")):
+        embed_corpus(str(tiny_weights), "plain.txt", folder / f"{name}.hdf5", texts=texts)
     with h5py.File("keys.hdf5") as keys, h5py.File("numbers.hdf5") as numbers:
         assert set(keys) == {"The cat sat .", "naïve 日本"}
         np.testing.assert_array_equal(keys["The cat sat ."], numbers["0"])
         np.testing.assert_array_equal(keys["naïve 日本"], numbers["1"])
-    for name, keys in (("keys", False), ("numbers", True)):
-        path, options = folder / f"{name}.hdf5", {"sentence_keys": keys, "resume": True}
+    for name, texts in (("keys", "index"), ("numbers", "keys")):
+        path, options = folder / f"{name}.hdf5", {"texts": texts, "resume": True}
         with pytest.raises(ValueError, match=rf"{name}\.hdf5 exists already"):
             embed_corpus(str(tiny_weights), "plain.txt", path, **options)
     path = folder / "slash.hdf5"
     with pytest.raises(ValueError, match=r"sentence 2 cannot be the name of a dataset: 'a/b"):
-        embed_corpus(str(tiny_weights), "text.txt", path, sentence_keys=True)
+        embed_corpus(str(tiny_weights), "text.txt", path, texts="keys")
     assert not path.exists()
     assert embed_corpus(str(tiny_weights), "text.txt", path, resume=True).entries == 6
 

@@ -12,8 +12,8 @@ import pytest
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import Embedder
 from spacy_elmo.export.ray_workers import _call
-from spacy_elmo.export.sharding import embed_corpus
 
+from helpers.embedded import embed_corpus
 from helpers.killed_worker import killed_at_tenth
 from helpers.prepared import content, random_text
 from helpers.written_vectors import SENTENCES, assert_same
@@ -52,15 +52,15 @@ def test_shards(cluster, folder, tiny_weights, monkeypatch):
     (folder / "broken.txt").write_bytes(b"\n".join([*lines[:97], b"\xff", *lines[98:]]))
 
     def embed(output, **how):
-        inputs, settings = ["text.txt", "broken.txt"], {"shards": 40, "batch_tokens": 100}
+        inputs, settings = ["text.txt", "broken.txt"], {"shards": 40}
         with pytest.raises(ValueError, match=r"1 of 40 .*\npart-00039.*broken\.txt, line 98: not"):
             embed_corpus(str(tiny_weights), inputs, folder / output, **settings, **how)
 
     embed("alone")
     command = [sys.executable, "-m", "spacy", "elmo", "embed", str(tiny_weights)]
-    command += ["text.txt", "broken.txt", "out", "--shards", "40", "--batch-tokens", "100"]
-    command += ["--workers", "ray", "--address", cluster.get_runtime_context().gcs_address]
-    driver = subprocess.Popen(command)
+    command += ["text.txt", "broken.txt", "out", "--shards", "40", "--workers", "ray"]
+    address = {"RAY_ADDRESS": cluster.get_runtime_context().gcs_address}
+    driver = subprocess.Popen(command, env=os.environ | address)
     while not list(folder.glob("out/part-*")):
         assert driver.poll() is None
         time.sleep(0.05)

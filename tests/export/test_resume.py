@@ -10,13 +10,14 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+import spacy_elmo.export.joining as joining
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.files import lock
 from spacy_elmo.weights import safetensors_file
 
 from helpers.calls import note_calls
+from helpers.embedded import embed_corpus
 from helpers.full_disk import room_for
 from helpers.gzipped import gzipped
 from helpers.models import tiny_bilm
@@ -69,7 +70,7 @@ def test_other_settings(embed, interrupted, folder):
     Path("other.txt").write_text("other\n")
     for settings, message in (
         ({"dtype": "float16"}, "dtype is 'float16', but was 'float32'"),
-        ({"format": "spacy"}, "format is 'spacy', but was 'npz'"),
+        ({"output_format": "spacy"}, "output_format is 'spacy', but was 'npz'"),
         ({"model": "x.safetensors"}, "model is"),
         ({"inputs": "other.txt"}, "inputs is"),
     ):
@@ -94,7 +95,7 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
         Path("text.txt").write_text(text.replace("end", "END"), "utf8")
 
     with monkeypatch.context() as patched:
-        note_calls(patched, sharding, "make_plan", change)
+        note_calls(patched, joining, "make_plan", change)
         with pytest.raises(ValueError, match=r"text\.txt has changed while it was read"):
             embed()
     Path("text.txt").write_text(text, "utf8")
@@ -130,7 +131,7 @@ OLD_FILES = ["manifest.json", "chunks/00000000"]
 @pytest.mark.parametrize("is_link", [False, True])
 @pytest.mark.parametrize("names", [[], ["x"], OLD_FILES, [".spacy-elmo", *OLD_FILES]])
 def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, names, is_link):
-    """It is a user's, or of an earlier version, whose folders had no mark, or another content."""
+    """Without the mark it is a user's; with it, it can still contain files of a user."""
     part = folder / "out.npz.part"
     place = folder / "victim" if is_link else part
     (place / "chunks").mkdir(parents=True)
@@ -139,7 +140,9 @@ def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, names, is_li
     if is_link:
         part.symlink_to(place)
     is_ours = ".spacy-elmo" in names and not is_link
-    message = "was started by another .*`force=True`" if is_ours else "is in the way: .* Move it"
+    message = (
+        "contains other files .*such as .*`force=True`" if is_ours else "is in the way: .* Move it"
+    )
     for settings in ({}, {"resume": True}, {"resume": is_ours, "force": True}):
         with pytest.raises(ValueError, match=rf"out\.npz\.part {message}"):
             embed(**settings)
@@ -158,10 +161,12 @@ def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_
         (folder / name / more).write_text("mine")
         before, message = content(folder / name), "contains files that are not Docs"
         with pytest.raises(ValueError, match=message):
-            embed_corpus(str(tiny_weights), "text.txt", folder / name, format="spacy", force=True)
+            embed_corpus(
+                str(tiny_weights), "text.txt", folder / name, output_format="spacy", force=True
+            )
         assert content(folder / name) == before
     with pytest.raises(ValueError, match="is a folder. Give another name"):
-        embed_corpus(str(tiny_weights), "text.txt", folder / name, format="npz", force=True)
+        embed_corpus(str(tiny_weights), "text.txt", folder / name, output_format="npz", force=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has other devices")
@@ -199,7 +204,7 @@ def test_full_disk(embed, folder, monkeypatch, format):
     monkeypatch.setattr(planning, "SHARD_SIZE", 600)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 200)
     (folder / "text.txt").write_text(random_text(300), "utf8")
-    settings = {"format": format, "layers": "all", "batch_tokens": 400, "resume": True}
+    settings = {"output_format": format, "layers": "all", "batch_tokens": 400, "resume": True}
     output = folder / "out.npz"
     message = f"^{output} cannot be written: File too large. Make room and .* `resume=True`"
     for room, has_shards in ((9_000, False), (100_000, True)):
@@ -246,3 +251,40 @@ def test_packed_input_is_cut(folder, embed, written, name):
     assert len(written.found) == len(expected) + 1
     found = read("npz", Path("out.npz"))[: len(expected)]
     np.testing.assert_array_equal(np.concatenate(found), np.concatenate(expected))
+
+
+@pytest.mark.parametrize("name", ["", "shards", "joining"])
+def test_a_link_in_the_place_of_the_unfinished_output(embed, folder, monkeypatch, name):
+    """It comes between two steps; nothing of the link's target is deleted or written."""
+    part, victim = folder / "out.npz.part" / name, folder / "victim"
+
+    def swap(*_):
+        part.rename(victim)
+        part.symlink_to(victim)
+        swap.content = content(victim)
+
+    note_calls(monkeypatch, joining, "_join", swap)
+    with pytest.raises(ValueError, match="is in the way|is a link now"):
+        embed()
+    assert content(victim) == swap.content
+    assert not (folder / "out.npz").exists()
+
+
+@pytest.mark.parametrize("n_bytes", [240, 251, 255])
+def test_long_names(folder, tiny_weights, n_bytes):
+    """File systems allow 255 bytes; the folder of the unfinished output has a name, too."""
+    output = folder / ("ä" * 100 + "x" * n_bytes)[: n_bytes - 104]
+    output = output.with_name(f"{output.name}.npz")
+    assert len(os.fsencode(output.name)) == n_bytes
+    embed_corpus(str(tiny_weights), "text.txt", output)
+    assert sorted(os.listdir(folder)) == sorted(["text.txt", output.name])
+
+
+def test_files_of_file_managers(folder, tiny_weights):
+    for name, settings in (("docs", {}), ("shards", {"shards": 2})):
+        for run in ("first", "second"):
+            embed_corpus(str(tiny_weights), "text.txt", folder / name, force=True, **settings)
+            (folder / name / ".DS_Store").write_text(run)
+        (folder / name / "notes").write_text("mine")
+        with pytest.raises(ValueError, match="notes"):
+            embed_corpus(str(tiny_weights), "text.txt", folder / name, force=True, **settings)

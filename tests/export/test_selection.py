@@ -16,10 +16,10 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo.export import Embedder
 from spacy_elmo.export.selection import SpanSelector
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.layers.scalar_mix import mixes_of
 
 from helpers.components import concat_both, listener, tagger
+from helpers.embedded import embed_corpus
 from helpers.rounding import check_close
 from helpers.trained import trained
 from helpers.written_vectors import TEXT, read

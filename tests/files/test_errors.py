@@ -9,11 +9,12 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from spacy_elmo.export.places import InputPiece
+from spacy_elmo.export.pieces import InputPiece
 from spacy_elmo.export.text_input import column_number
 from spacy_elmo.files import atomic_stream, full_disk
 from spacy_elmo.files.errors import named_errors
-from spacy_elmo.text.prepare import prepare
+
+from helpers.prepared import prepare
 
 
 def test_name_stands_before_the_message(tmp_path):

@@ -57,6 +57,19 @@ def test_written_to(path, act):
             use()
 
 
+def test_overwritten_with_equal_size_and_time(path):
+    """The system's own time of the last change cannot be set, so it tells when to look."""
+    file, status = OpenedFile(path), path.stat()
+    path.chmod(0o600)
+    file.check()  # Only the mode has changed.
+    path.write_bytes(CONTENT[::-1])
+    while path.stat().st_ctime_ns == status.st_ctime_ns:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(ValueError, match=r"x: .*written to this file"):
+        file.check()
+
+
 @pytest.mark.parametrize("block", [7, 1000])
 def test_readers_do_not_disturb_each_other(path, monkeypatch, block):
     """Each is at a place of its own, and has all where the system gives less at once."""

@@ -14,14 +14,15 @@ import spacy_elmo
 from spacy_elmo.analysis.corpora import read_annotated_docs, read_corpus_docs
 from spacy_elmo.analysis.sense_corpus import read_sense_corpus
 from spacy_elmo.embedding.features_file import DiskFeatures
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.pipeline.load import is_pipeline, read_pipeline
 from spacy_elmo.text.corpus import load_text
-from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
+from spacy_elmo.text.prepare import is_prepared, open_corpus
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 
 from helpers.commands import run_elmo, shown_by
+from helpers.embedded import embed_corpus
+from helpers.prepared import prepare
 
 
 @pytest.fixture

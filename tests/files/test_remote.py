@@ -9,7 +9,7 @@ import pytest
 from fsspec.spec import AbstractFileSystem
 
 from spacy_elmo.export.inputs import find_inputs
-from spacy_elmo.export.places import InputPiece
+from spacy_elmo.export.pieces import InputPiece
 from spacy_elmo.export.text_input import chunks_of
 from spacy_elmo.files import remote
 from spacy_elmo.files.remote import RemoteFile, is_url, reading

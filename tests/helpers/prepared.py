@@ -4,7 +4,15 @@ import json
 
 import numpy as np
 
+import spacy_elmo.text.prepare as preparing
+from spacy_elmo.text.settings import PrepareSettings
+
 SMALL = {"n_process": 1, "chunk_size": 300}
+
+
+def prepare(inputs, output, **settings):
+    """Prepare a corpus with settings as keywords."""
+    return preparing.prepare(inputs, output, PrepareSettings(**settings))
 
 
 def random_text(n, seed=0):

@@ -32,13 +32,12 @@ def read(format, path):
 
 def _hdf5(path):
     with h5py.File(path) as file:
-        return [file[str(i)][()] for i in range(len(file) - ("sentence_to_index" in file))]
+        return [file[str(i)][()] for i in range(sum(map(str.isdecimal, file)))]
 
 
 def _npz(path):
     with np.load(path) as file:
-        n = len(file.files) - ("sentence_to_index" in file.files)
-        return [file[str(i)] for i in range(n)]
+        return [file[str(i)] for i in range(sum(map(str.isdecimal, file)))]
 
 
 def _parquet(path):

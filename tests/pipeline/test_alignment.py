@@ -10,11 +10,11 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from spacy.tokens import Doc
 
-from spacy_elmo.export.sharding import embed_corpus
 from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe
 
+from helpers.embedded import embed_corpus
 from helpers.models import SENTENCES, check_refused, tiny_bilm
 from helpers.profiles import few
 from helpers.rounding import check_close

@@ -8,9 +8,9 @@ import pytest
 from spacy_elmo.pretraining.checkpoint import read_checkpoint, save_checkpoint
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.text.prepare import prepare
 
 from helpers.killed import in_child, is_unmarked, killed_at_each_step, left_at_each_step, left_in
+from helpers.prepared import prepare
 from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
 from helpers.trainers import make
 

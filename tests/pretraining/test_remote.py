@@ -4,10 +4,9 @@ import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.text.prepare import prepare
 
 from helpers.commands import shown_by
-from helpers.prepared import content
+from helpers.prepared import content, prepare
 from helpers.runs import arrays, assert_same_arrays, metrics, run_config, run_settings, write_texts
 
 

@@ -19,11 +19,10 @@ from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import load_text
-from spacy_elmo.text.prepare import prepare
 from spacy_elmo.weights import read_weights
 
 from helpers.calls import note_calls
-from helpers.prepared import content
+from helpers.prepared import content, prepare
 from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, run_settings
 from helpers.trainers import kill_at, run_to_the_end
 

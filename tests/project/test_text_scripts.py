@@ -9,13 +9,13 @@ import pytest
 
 from spacy_elmo.frozen.softmax import FrozenSoftmax
 from spacy_elmo.model.vocabulary import Vocabulary
-from spacy_elmo.text.prepare import prepare
 from spacy_elmo.weights.bundle import ModelBundle
 from spacy_elmo.weights.formats import read_bundle
 from spacy_elmo.weights.safetensors_file import SafetensorsFile
 
 from helpers.gzipped import gzipped
 from helpers.models import tiny_bilm
+from helpers.prepared import prepare
 from helpers.project_scripts import call, docs, run
 from helpers.rounding import check_close
 

@@ -10,10 +10,10 @@ import pytest
 
 from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.text.corpus import load_text
-from spacy_elmo.text.prepare import open_corpus, prepare
+from spacy_elmo.text.prepare import open_corpus
 
 from helpers.gzipped import gzipped
-from helpers.prepared import SMALL, assert_same_text, content, random_text, sentences_of
+from helpers.prepared import SMALL, assert_same_text, content, prepare, random_text, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 
@@ -124,8 +124,8 @@ def test_the_same_again(prepared, tmp_path):
 
 
 CHANGES = [
-    ({"min_count": 5}, "min_count is 2, not 5"),
-    ({"format": "text", "lang": "en"}, "format is 'sentences', not 'text'"),
+    ({"min_count": 5}, "min_count is 5, but was 2"),
+    ({"format": "text", "lang": "en"}, "format is 'text', but was 'sentences'"),
     ({"text": "a b\nd\n"}, "'.*a.txt' has other content"),
     ({"text": "a b\n"}, "'.*a.txt' has other content"),
     ({"inputs": ["a.txt", "a.txt"]}, "1 files, not from 2"),
@@ -143,19 +143,19 @@ def test_another_corpus(prepared, tmp_path, monkeypatch, change, message):
 
 
 def test_lang_matters_only_to_running_text(tmp_path):
-    """Earlier versions wrote "en" where a config has no language, which is "xx" now."""
+    """A corpus of sentences is the same corpus with another language."""
     for name in ("a.txt", "a.jsonl"):
         (tmp_path / name).write_text('{"text":"a b"}\n', "utf8")
         prepare(tmp_path / name, tmp_path / f"{name}.out", lang="en", **SMALL)
     before = content(tmp_path)
     prepare(tmp_path / "a.txt", tmp_path / "a.txt.out", lang="xx", **SMALL)
-    with pytest.raises(ValueError, match="lang is 'en', not 'xx'. Use the same"):
+    with pytest.raises(ValueError, match="lang is 'xx', but was 'en'. Use the same"):
         prepare(tmp_path / "a.jsonl", tmp_path / "a.jsonl.out", lang="xx", **SMALL)
     assert content(tmp_path) == before
 
 
 def test_a_folder_of_something_else(tmp_path):
-    """Of a user, or of an earlier version, whose `unfinished` had no mark."""
+    """A folder of a user stays as it is, also one that is named `unfinished`."""
     text, mine = tmp_path / "a.txt", tmp_path / "mine"
     text.write_text("a\n", "utf8")
     (mine / "unfinished").mkdir(parents=True)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from spacy_elmo.text.corpus import load_text
-from spacy_elmo.text.prepare import is_prepared, prepare
+from spacy_elmo.text.prepare import is_prepared
 
 from helpers.gzipped import gzipped
-from helpers.prepared import SMALL, manifest_of, sentences_of
+from helpers.prepared import SMALL, manifest_of, prepare, sentences_of
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")
 

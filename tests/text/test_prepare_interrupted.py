@@ -14,11 +14,11 @@ import pytest
 from spacy_elmo.files import lock, make_ours
 from spacy_elmo.text import parts as parts_module
 from spacy_elmo.text.corpus import load_text
-from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
+from spacy_elmo.text.prepare import is_prepared, open_corpus
 
 from helpers.calls import note_calls
 from helpers.full_disk import room_for
-from helpers.prepared import SMALL, assert_same_text, content, random_text, sentences_of
+from helpers.prepared import SMALL, assert_same_text, content, prepare, random_text, sentences_of
 
 
 @pytest.fixture
@@ -126,9 +126,10 @@ def test_shares(source, tmp_path, monkeypatch, workers):
 SCRIPT = """
 import sys
 from spacy_elmo.text.prepare import prepare
+from spacy_elmo.text.settings import PrepareSettings
 
 if __name__ == "__main__":
-    prepare(*sys.argv[1:], n_process=2, chunk_size=1000)
+    prepare(*sys.argv[1:], PrepareSettings(n_process=2, chunk_size=1000))
 """
 
 

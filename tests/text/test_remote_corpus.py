@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from spacy_elmo.text.prepare import is_prepared, open_corpus, prepare
+from spacy_elmo.files.schema import seal
+from spacy_elmo.text.prepare import is_prepared, open_corpus
 from spacy_elmo.text.size import estimate_tokens
 
 from helpers.calls import note_calls
 from helpers.full_disk import room_for
-from helpers.prepared import SMALL, assert_same_text, manifest_of, random_text
+from helpers.prepared import SMALL, assert_same_text, manifest_of, prepare, random_text
 
 URL = "memory://bucket/corpus"
 
@@ -112,8 +113,8 @@ def test_what_is_not_there(folder, url):
 
 
 def write_manifest(manifest):
-    manifest.pop("checksum", None)  # as early versions wrote it
-    MemoryFileSystem().pipe_file("/bucket/corpus/manifest.json", json.dumps(manifest).encode())
+    content = json.dumps(seal(manifest)).encode()
+    MemoryFileSystem().pipe_file("/bucket/corpus/manifest.json", content)
 
 
 def test_names_that_lead_elsewhere(folder, url, tmp_path):

@@ -6,13 +6,13 @@ import pytest
 from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.model.indexers import character_ids
 from spacy_elmo.text import size as text_size
-from spacy_elmo.text.prepare import prepare
 from spacy_elmo.text.size import audit_tokens, estimate_tokens
 from spacy_elmo.weights import safetensors_file
 
 from helpers.commands import run_elmo, shown_by
 from helpers.gzipped import gzipped
 from helpers.models import WORDS_ONLY, tiny_bilm
+from helpers.prepared import prepare
 
 LINES = [f"the cat number {i} sat on a mat ." for i in range(3000)]
 N_TOKENS = sum(len(line.split()) for line in LINES)

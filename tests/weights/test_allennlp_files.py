@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from spacy_elmo.language_model import perplexity as module
-from spacy_elmo.weights import read_weights, token_embeddings
+from spacy_elmo.weights import read_weights
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.formats import describe, read_bundle
 from spacy_elmo.weights.readers import make_allennlp_reader
 
 from helpers import reference
-from helpers.commands import run_elmo, shown_by
+from helpers.commands import run_elmo
 from helpers.conversions import write_zip
 from helpers.gzipped import gzipped
 from helpers.models import SENTENCES, check_layers, check_refused, tiny_options, write_tiny
@@ -195,41 +195,17 @@ def test_names_that_earlier_versions_wrote_beside_weights(tmp_path):
 DUMPED = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本", "the", "a"]
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    write_tiny(tmp_path / "model")
-    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in DUMPED), "utf8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(token_embeddings, "WORDS_AT_A_TIME", 3)
-    return tmp_path
-
-
-def run(*arguments, status=0):
-    given = ("dump-token-embeddings", "model", "vocab.txt", "out/vectors.hdf5")
-    return shown_by(*given, *arguments, status=status)
-
-
-def test_vectors_and_the_way_back(folder):
-    run()
-    with h5py.File(folder / "out" / "vectors.hdf5") as file:
-        assert list(file) == ["embedding"]
-        table = file["embedding"][()]
-    assert table.dtype == np.float32
-    path = folder / "model" / "weights.hdf5"
+def test_token_vectors_in_a_file(tmp_path):
+    """The file of bilm-tf's `dump_token_embeddings`: a row for each word of the vocabulary."""
+    write_tiny(tmp_path)
+    path, vocabulary = tmp_path / "weights.hdf5", tmp_path / "vocab.txt"
+    vocabulary.write_text("".join(f"{word}\n" for word in DUMPED), "utf8")
     data = reference.read_hdf5(path)
-    for row, word in enumerate(DUMPED):
-        expected = reference.token_vector(tiny_options(), data, word)
-        np.testing.assert_allclose(table[row], expected, rtol=0, atol=1e-5)
-    bilm = make_allennlp_reader(path, embeddings="out/vectors.hdf5", vocabulary="vocab.txt")()
+    rows = [reference.token_vector(tiny_options(), data, word) for word in DUMPED]
+    with h5py.File(tmp_path / "vectors.hdf5", "w") as file:
+        file["embedding"] = np.array(rows, "float32")
+    embeddings = str(tmp_path / "vectors.hdf5")
+    bilm = make_allennlp_reader(path, embeddings=embeddings, vocabulary=str(vocabulary))()
     sentence = [["the", "naïve", "unheard"]]
-    exact = read_weights("model").embed(sentence)[0][0]
+    exact = read_weights(tmp_path).embed(sentence)[0][0]
     np.testing.assert_allclose(bilm.embed(sentence)[0][0], exact, rtol=0, atol=1e-5)
-
-
-def test_what_fails_leaves_nothing_behind(folder):
-    run()
-    (folder / "vocab.txt").write_bytes(b"a\n\xff\n")
-    assert "vocab.txt: not UTF-8" in run("--force", status=1)
-    (folder / "vocab.txt").write_text("")
-    assert "contains no words" in run("--force", status=1)
-    assert [path.name for path in (folder / "out").iterdir()] == ["vectors.hdf5"]

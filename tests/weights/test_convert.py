@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 from itertools import chain
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.model import save_model
 from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.weights import manylangs, read_weights, safetensors_file
+from spacy_elmo.weights.attribution import take_attribution
 from spacy_elmo.weights.convert import convert
 from spacy_elmo.weights.safetensors_file import softmax_of
 
@@ -187,14 +189,18 @@ def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
     (tmp_path / "a.safetensors").mkdir()
     before = content(tmp_path)
     for name, message, *format in (
-        *((name, "other files than a pipeline") for name in ("noted", "letters", "trained")),
-        *((f"inner{i}", "other files than a pipeline") for i in range(len(inner))),
-        ("linked", "other files than a pipeline"),
-        ("letters", "other files than a model of ELMoForManyLangs", "manylangs"),
+        *((name, "not only a pipeline .*: it contains") for name in ("noted", "letters")),
+        ("trained", "not only a pipeline .*: it (contains|has other components)"),
+        *(
+            (f"inner{i}", f"not only a pipeline .*{re.escape(inner[i])}'")
+            for i in range(len(inner))
+        ),
+        ("linked", "not only a pipeline .*: it contains 'elmo/cfg'"),
+        ("letters", "not only a model of ELMoForManyLangs", "manylangs"),
         *(("file", "is a file"), ("fifo", "is a file"), ("fifo", "is a file", "manylangs")),
         ("a.safetensors", "is a folder"),
     ):
-        with pytest.raises(ValueError, match=f"{name} (contains )?{message}"):
+        with pytest.raises(ValueError, match=f"{name} (is )?{message}"):
             convert(source, tmp_path / name, force=True, format=next(iter(format), None))
     assert content(tmp_path) == before
 
@@ -257,6 +263,45 @@ def test_a_link_to_the_weights_is_followed(tmp_path, source, name, exists):
     assert (tmp_path / name).is_symlink() and list(tmp_path.glob("x*")) == [tmp_path / name]
     assert (far.parent / "y-ATTRIBUTION.md").is_file()
     conversions.assert_same_vectors(far, source)
+    # The softmax is found through the link, too.
+    again = read_language_model(tmp_path / name)
+    assert again.vocabulary.words == conversions.WORDS
+    assert read_weights(tmp_path / name).provenance["attribution"] == "by us"
+
+
+def test_a_folder_in_the_place_of_the_attribution(tmp_path, source):
+    """It is noticed before anything is written."""
+    (tmp_path / "x-ATTRIBUTION.md").mkdir()
+    for name in ("x.safetensors", "x.hdf5"):
+        with pytest.raises(ValueError, match=r"x-ATTRIBUTION\.md is a folder"):
+            convert(source, tmp_path / name, force=True)
+        assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf8", "latin-1"])
+def test_bytes_of_an_attribution_stay(tmp_path, source, encoding):
+    """An attribution in any encoding is kept, and is not added twice."""
+    theirs = "by Zoë and Łucja" if encoding == "utf8" else "by Zoë"
+    path = tmp_path / "x-ATTRIBUTION.md"
+    path.write_bytes(theirs.encode(encoding))
+    convert(source, tmp_path / "x.safetensors", provenance={"attribution": "ours, é"})
+    both = theirs.encode(encoding) + "\nours, é".encode()
+    assert path.read_bytes() == both
+    weights = {"attribution": theirs}
+    convert(source, tmp_path / "x.safetensors", provenance=weights, force=True)
+    assert path.read_bytes() == both
+    path.write_bytes(theirs.encode(encoding))
+    provenance = {}
+    take_attribution(provenance, tmp_path / "x.safetensors")
+    assert provenance == weights
+
+
+def test_files_of_file_managers_are_in_nobodys_way(tmp_path, source):
+    convert(source, tmp_path / "out")
+    for name in (".DS_Store", "elmo/Thumbs.db", "desktop.ini"):
+        (tmp_path / "out" / name).write_text("seen")
+    convert(source, tmp_path / "out", force=True)
+    conversions.assert_same_vectors(tmp_path / "out", source)
 
 
 def test_a_linked_folder_is_followed(tmp_path, source):

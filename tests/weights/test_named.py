@@ -326,7 +326,7 @@ def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path
     ways = f"put {server.url}/m/w_options.json (or options.json) at {folder / 'w_options.json'}; "
     assert f"{ways}put {url} at {folder / 'w.hdf5'}" in str(error.value)
     (folder / "w.hdf5").write_bytes(origin["hdf5"].read_bytes())
-    # By any of the names, so that what was fetched with an earlier version stays.
+    # The options can have any of the names that AllenNLP's files have.
     for name in ("w_options.json", "woptions.json", "options.json"):
         (folder / name).write_bytes(origin["hdf5"].with_name("options.json").read_bytes())
         assert_same_vectors(url, origin["hdf5"])

@@ -5,12 +5,13 @@ from typing import Any, Optional
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from ...embedding.docs import make_sentence
 from ...files import PathSetting
 from ...files.schema import Schema, String
 from ...registry import registry
 from ..shared.bio import parse_bio
 from ..shared.spans import name_of
-from ..shared.task_files import Reader, Words, gold_reader, make_sentence
+from ..shared.task_files import Reader, Words, gold_reader
 from .gold import reference_spans
 
 BIO_SCHEMA = Schema(

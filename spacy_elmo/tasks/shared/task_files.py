@@ -1,6 +1,6 @@
 """Readers of gold Docs from `.spacy` files, and from `.jsonl` files with one Doc per line."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Any, TypeVar, Union
 
@@ -8,7 +8,6 @@ from pydantic import Field, PlainValidator
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.vocab import Vocab
 
 from ...files import PathSetting, check_regular, user_path
 from ...files.errors import named_errors
@@ -105,8 +104,3 @@ def gold_reader(
         return (Example(copy(doc), doc) for doc in docs)
 
     return read
-
-
-def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Make a Doc that consists of one sentence."""
-    return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])

@@ -7,11 +7,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from ...embedding.docs import make_sentence
 from ...files import PathSetting
 from ...files.schema import Integer, Schema, String, records
 from ...registry import registry
 from ..shared.bio import parse_bio
-from ..shared.task_files import Reader, Words, gold_reader, make_sentence
+from ..shared.task_files import Reader, Words, gold_reader
 from .frames import Frames, read_frames, with_predicate, write_frames
 
 SRL_SCHEMA = Schema(

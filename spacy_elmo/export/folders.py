@@ -1,159 +1,36 @@
-"""Files and folders for input and output, on this machine or at URLs."""
+"""Folders for output, on this machine or at URLs."""
 
 import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Optional, Union
+from typing import Any, Optional, Union
 
-from ..files import WHOLE, atomic_write, checksum, publish, temporary_folder
-from ..files.compression import compression_of, unpack
-from ..files.errors import named_errors
-from ..files.input_files import BLOCK
+from ..files import WHOLE, atomic_write, publish, temporary_folder
+from ..files.errors import named_errors, temporary_files
+from ..files.input_files import describe_file
 from ..files.paths import check_regular
 from ..files.remote import RemoteFile, is_url, reading
 from ..files.unfinished import delete, delete_ours, is_temporary, temporary_name
 
 IS_FILE = "is a file, but shards need a folder. Choose another output."
+# Maximum bytes of a name, without ".part". File systems allow 255 bytes. A longer name is cut to
+# `MAX_START` bytes.
+MAX_NAME, MAX_START = 250, 200
 # Object stores: an object appears when it is complete, and cannot be renamed.
 OBJECT_STORES = {"abfs", "abfss", "adl", "az", "gcs", "gs", "oci", "oss", "s3", "s3a"}
 
 
 def partial_folder(output: Path) -> Path:
-    """Return the folder of an unfinished output, `OUTPUT.part`."""
+    """Return the folder of an unfinished output, `OUTPUT.part`. A very long name is cut."""
+    name = os.fsencode(output.name)
+    if len(name) > MAX_NAME:
+        start = name[:MAX_START].decode("utf8", "ignore")
+        return output.with_name(f"{start}-{hashlib.sha256(name).hexdigest()[:16]}.part")
     return output.with_name(output.name + ".part")
-
-
-@dataclass(frozen=True)
-class InputPiece:
-    """Input file, or a planned part of it.
-
-    source (str): Path or URL of the file.
-    input (int): Index of the file in the list of input files.
-    start (int): Index of the part's first byte in the file.
-    stop (Optional[int]): Index after its last byte; None for the whole file.
-    sha256 (Optional[str]): Checksum of the part.
-    first_line (int): Number of the first line, from 1.
-    entries (Optional[int]): Number of entries, if the plan knows it.
-    column (Optional[str]): Number of the text column, if the line with the column names is in an
-        earlier part.
-    row_groups (Optional[Tuple[int, int]]): For a part of a Parquet file: index of its first row
-        group, and index after its last row group.
-    unpacked (Optional[bool]): Whether `start` and `stop` are positions in the unpacked content of
-        a compressed file.
-    """
-
-    source: str
-    input: int = 0
-    start: int = 0
-    stop: Optional[int] = None
-    sha256: Optional[str] = None
-    first_line: int = 1
-    entries: Optional[int] = None
-    column: Optional[str] = None
-    row_groups: Optional[tuple[int, int]] = None
-    unpacked: Optional[bool] = None
-
-    def __str__(self) -> str:
-        return self.source
-
-    @property
-    def name(self) -> str:
-        """Name of the file."""
-        return (PurePosixPath if is_url(self.source) else Path)(self.source).name
-
-    @property
-    def compression(self) -> str:
-        """Suffix of a compressed file; "" if `open` returns content that is not compressed."""
-        return "" if self.unpacked else compression_of(self.name)
-
-    def absolute(self) -> "InputPiece":
-        """Return the piece with an absolute path, for processes in other working directories."""
-        return self if is_url(self) else replace(self, source=str(Path(self.source).absolute()))
-
-    def size(self) -> int:
-        """Return the size of the whole file in bytes.
-
-        RAISES (ValueError): The file cannot be read.
-        """
-        if is_url(self.source):
-            return RemoteFile(self.source).size()
-        with reading(self.source):
-            return Path(self.source).stat().st_size
-
-    def open_file(self) -> BinaryIO:
-        """Open the whole file.
-
-        RAISES (ValueError): The file cannot be read.
-        """
-        if is_url(self.source):
-            return RemoteFile(self.source).open()
-        with reading(self.source):
-            return Path(self.source).open("rb")
-
-    def open(self, *_: Any, **__: Any) -> BinaryIO:
-        """Open the piece. A part of a file is first copied to a temporary file.
-
-        RETURNS (BinaryIO): The open piece. Closing deletes the temporary file.
-        RAISES (ValueError): The file cannot be read, or has changed since it was planned.
-        """
-        if self.stop is None:
-            return self.open_file()
-        digest = hashlib.sha256()
-        copy = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-        for block in self.blocks(self.start, self.stop):
-            digest.update(block)
-            copy.write(block)
-        if digest.hexdigest() != self.sha256:
-            copy.close()
-            raise ValueError(
-                f"{self.source} has changed since the shards were planned. Restore the file, or "
-                f"begin again with `force=True`."
-            )
-        copy.seek(0)
-        return copy
-
-    def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """Read a range of the file's bytes in blocks.
-
-        start (int): Index of the first byte.
-        stop (int): Index after the last byte. If the file is shorter, read to its end.
-        YIELDS (bytes): A block.
-        RAISES (ValueError): The file cannot be read.
-        """
-        with ExitStack() as stack:
-            file: Any = stack.enter_context(self.open_file())
-            with reading(self.source):
-                if self.unpacked:
-                    file = stack.enter_context(unpack(file, compression_of(self.name)))
-                file.seek(start)
-            while start < stop:
-                with reading(self.source):
-                    block = file.read(min(stop - start, BLOCK))
-                if not block:
-                    break
-                yield block
-                start += len(block)
-
-    def digest(self, start: int, stop: int) -> str:
-        """Compute the SHA-256 of the file's bytes from `start` to `stop`, without `stop`."""
-        digest = hashlib.sha256()
-        for block in self.blocks(start, stop):
-            digest.update(block)
-        return digest.hexdigest()
-
-    def read_bytes(self) -> bytes:
-        """Read the piece into memory.
-
-        RAISES (ValueError): The file cannot be read, or the server does not send its size.
-        """
-        if self.stop is None:
-            self.size()  # Without a known size, a server could send bytes until the memory is full.
-        with self.open() as file:
-            return file.read()
 
 
 @dataclass(frozen=True)
@@ -282,7 +159,8 @@ class RemoteFolder:
         RAISES (ValueError): The file cannot be written.
         """
         with tempfile.TemporaryDirectory() as place:
-            yield Path(place, name)
+            with temporary_files():
+                yield Path(place, name)
             with named_errors(f"{self.url.rstrip('/')}/{name} cannot be written", Exception):
                 self._put(Path(place, name), name)
 
@@ -349,7 +227,4 @@ def describe_files(path: Path) -> dict[str, Any]:
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     for file in files:
         check_regular(file)  # A FIFO could wait forever.
-    return {
-        file.relative_to(path).as_posix(): {"size": file.stat().st_size, "sha256": checksum(file)}
-        for file in files
-    }
+    return {file.relative_to(path).as_posix(): describe_file(file) for file in files}
