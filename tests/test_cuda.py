@@ -57,6 +57,7 @@ def test_every_precision(precision):
         assert len(cosines.flatten()) == 0 or cosines.min() > 0.999
 
 
+@pytest.mark.pipelines
 def test_vectors_are_on_the_cpu(make_nlp):
     alone, nlp = make_nlp(store_layers=True), make_nlp(store_layers=True)
     nlp.get_pipe("elmo").move_to(DEVICE)
@@ -67,6 +68,7 @@ def test_vectors_are_on_the_cpu(make_nlp):
     assert isinstance(nlp("A bank")[1].similarity(nlp("bank")[0]), float)
 
 
+@pytest.mark.training
 def test_gradients_are_the_cpu_s():
     bilms = [tiny_module().requires_grad_(True) for _ in range(2)]
     bilms[1].to(DEVICE)
@@ -85,6 +87,7 @@ def losses(device, **training):
     return [*(trainer.step() for _ in range(12)), trainer.evaluate()[0].mean]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("softmax", ["sampled", "full", "adaptive"])
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam", "adamw", "muon"])
 def test_pretraining_is_the_cpu_s(softmax, optimizer):
@@ -93,16 +96,19 @@ def test_pretraining_is_the_cpu_s(softmax, optimizer):
     np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
 
 
+@pytest.mark.training
 def test_pretraining_without_a_graph():
     settings = {"accumulate_gradient": 2, "state_reset": 0.3}
     np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
     assert losses(DEVICE, dropout=0.3)[-1] > 1
 
 
+@pytest.mark.training
 def test_pretraining_in_bfloat16():
     np.testing.assert_allclose(losses(DEVICE, precision="bf16"), losses(DEVICE), rtol=0.02)
 
 
+@pytest.mark.training
 def test_a_run_resumes(tmp_path):
     write_texts(tmp_path)
     outputs = [tmp_path / "whole", tmp_path / "parts"]
@@ -114,6 +120,7 @@ def test_a_run_resumes(tmp_path):
         np.testing.assert_allclose(two.arrays()[name], values, atol=0.02, err_msg=name)
 
 
+@pytest.mark.pipelines
 @pytest.mark.processes
 @pytest.mark.parametrize("frozen", [True, False])
 def test_trains_a_pipeline(tmp_path, make_nlp, frozen):
@@ -136,6 +143,7 @@ def test_trains_a_pipeline(tmp_path, make_nlp, frozen):
     assert best["ents_f"] > 0.9
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("sizes", [{}, {"projection_dim": 12}, {"cell_clip": 3.0}])
 def test_fine_tuning_in_evaluation_mode(sizes):
     """Models without clips are cuDNN's, which has a backward pass only in training mode."""
@@ -164,6 +172,7 @@ def test_float32_is_no_tf32(is_square):
     assert (results[0] - results[1]).abs().max() < 2e-5
 
 
+@pytest.mark.pipelines
 def test_checksum_of_a_pipe_that_was_trained_between(make_nlp):
     elmo = make_nlp().get_pipe("elmo")
     elmo.move_to(DEVICE)
@@ -174,6 +183,7 @@ def test_checksum_of_a_pipe_that_was_trained_between(make_nlp):
     assert elmo.model.shims[0].identity == elmo.bilm.freeze().checksum() != before
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam", "muon"])
 @pytest.mark.parametrize("devices", [("cpu", DEVICE), (DEVICE, "cpu")])
 def test_optimizers_of_another_device(optimizer, devices):
@@ -199,6 +209,8 @@ def on_gpu():
     set_current_ops(before)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.factory)

@@ -52,6 +52,7 @@ def test_it_is_small_and_says_where_it_comes_from():
     assert "/" not in "".join(provenance["corpus"]["train"])
 
 
+@pytest.mark.processes
 def test_no_other_step_no_network_and_no_compiler(tmp_path):
     """In a process where every connection fails, and nothing of ours is imported. PyTorch imports
     its compiler for an initial value on the meta device, which takes longer than all the rest."""
@@ -69,6 +70,7 @@ def test_no_other_step_no_network_and_no_compiler(tmp_path):
     assert run_python("-c", script, cwd=tmp_path) == "(256,) True\nTrue\nTrue\n"
 
 
+@pytest.mark.pipelines
 def test_vectors_know_their_sentence(nlp):
     """Two of one sense are nearer than two of different senses, on average; the token
     layer is the same everywhere."""
@@ -83,6 +85,7 @@ def test_vectors_know_their_sentence(nlp):
     assert np.mean(same) > np.mean(other) + 0.01
 
 
+@pytest.mark.pipelines
 def test_unknown_words_are_near_what_they_are_meant_for(nlp):
     """It reads characters: a typo's nearest word is the word."""
     words = ["government", "beautiful", "university", "yesterday", "children", "important"]
@@ -93,6 +96,7 @@ def test_unknown_words_are_near_what_they_are_meant_for(nlp):
     assert (nearest == np.arange(len(words))).sum() >= 5
 
 
+@pytest.mark.pipelines
 def test_pretrained_and_sizes(nlp):
     """They are those of the config that made it; the block of a pipe, which has the defaults,
     follows them."""
@@ -105,6 +109,7 @@ def test_pretrained_and_sizes(nlp):
     assert nlp.get_pipe("elmo").bilm.config.to_dict() == sizes
 
 
+@pytest.mark.pipelines
 def test_same_text_same_vector(nlp):
     """Within what the documentation says: alone, among others, in another order."""
     texts = ["the " * 450, *SENTENCES.values(), "bank " * 200, "a"]
@@ -118,6 +123,7 @@ def test_same_text_same_vector(nlp):
             np.testing.assert_allclose(found, wanted, atol=2e-5, rtol=0)
 
 
+@pytest.mark.commands
 def test_its_softmax_comes_along(tmp_path):
     """What was written is less of a surprise than the same words backwards, by far. A glass holds
     water."""

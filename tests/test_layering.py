@@ -131,6 +131,7 @@ def test_imports(what):
     assert not found, "\n".join(found)
 
 
+@pytest.mark.corpora
 def test_no_circles():
     graph = {module: set() for module in MODULES}
     for one in all_imports():

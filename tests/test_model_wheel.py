@@ -41,6 +41,7 @@ def installed(model, tmp_path, monkeypatch):
     sys.modules.pop(model.module, None)
 
 
+@pytest.mark.pipelines
 def test_it_is_a_pipeline_with_the_weights(model, installed):
     lang, text, source = SENTENCES[model.name]
     nlp = importlib.import_module(model.module).load(exclude=[])

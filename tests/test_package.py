@@ -49,6 +49,7 @@ def test_entry_points(group):
         assert callable(point.load())
 
 
+@pytest.mark.processes
 def test_imports_are_light():
     """That of the package imports nothing else, those of entry points no torch: design, fact 10.
     Thinc itself imports torch: it is made unimportable here, which Thinc bears, and so must we."""

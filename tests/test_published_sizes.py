@@ -79,6 +79,7 @@ def check_pipeline(nlp, model):
 # First what needs memory for two copies of the weights, before `bilm` holds another one.
 
 
+@pytest.mark.pipelines
 def test_pipeline_saved_and_loaded(model):
     config = {"mix": "average", "initial_state": "zeros"}
     nlp, folder = spacy.blank("en"), model.path.with_name("nlp")

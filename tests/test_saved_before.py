@@ -163,6 +163,7 @@ def test_docs():
     assert_close(restored._.elmo, expected_arrays("pipeline")["0 layers"])
 
 
+@pytest.mark.processes
 def test_pickled_doc_where_nothing_else_is_imported():
     """The hooks are found by the names that the pickle holds."""
     script = (
@@ -177,6 +178,7 @@ def test_pickled_doc_where_nothing_else_is_imported():
 # Corpora and pretraining
 
 
+@pytest.mark.commands
 def test_prepared_corpus(saved):
     """It is found by the command that made it."""
     corpus, expected = open_corpus(SAVED / "corpus", verify=True), expected_json("corpus")
@@ -200,12 +202,14 @@ def check_metrics(output, expected, first=1):
         assert row["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-5)
 
 
+@pytest.mark.commands
 def test_training_on_a_prepared_corpus(saved):
     changes = ["--corpus.train", "corpus", "--training.max_steps", 3]
     run("pretrain", "pretraining-adam.cfg", "--output", "out", *changes)
     check_metrics(saved / "out", expected_json("pretraining-prepared"))
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", ["adam", "adagrad", "adamw"])
 def test_stopped_run_goes_on(saved, name):
     """To the losses and the model of then, with the corpus as it is."""
@@ -219,6 +223,7 @@ def test_stopped_run_goes_on(saved, name):
     assert (output / "checkpoints" / "checkpoint-0000000012.pt").is_file()
 
 
+@pytest.mark.commands
 def test_settings_of_a_checkpoint(saved):
     """Others are refused; those that it does not know were at their defaults. As if all that the
     run left at its default had been added since."""
@@ -259,6 +264,7 @@ def test_vectors_of_models(name):
     assert_close(state.cell, expected[f"{name} cell"])
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", expected_json("models"))
 def test_perplexity_of_models(saved, name):
     run("perplexity", name, "dev.txt", "--output", "figures.json")
@@ -266,6 +272,7 @@ def test_perplexity_of_models(saved, name):
     assert found == pytest.approx(expected_json("models")[name], rel=1e-5)
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", ["pretraining-adam/model-best", "converted/allennlp"])
 def test_pretraining_goes_on_from_models(saved, name):
     """With the softmax and vocabulary that they have: its perplexity before is theirs."""
@@ -277,6 +284,7 @@ def test_pretraining_goes_on_from_models(saved, name):
     assert f"the perplexity was {before:.2f}, on the same text" in shown
 
 
+@pytest.mark.commands
 def test_models_convert_to_the_same_weights(saved):
     run("convert", "converted/allennlp/elmo_weights.hdf5", "again", "--lang", "xx")
     assert_same_arrays(arrays(saved, "again"), arrays(saved / "pretraining-adam", "model-best"))
@@ -285,6 +293,7 @@ def test_models_convert_to_the_same_weights(saved):
 # Vectors of corpora
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("format", written_vectors.FORMATS)
 @pytest.mark.parametrize(("layers", "dtype"), [("average", "float32"), ("all", "float16")])
 def test_written_vectors(saved, format, layers, dtype):
@@ -312,6 +321,7 @@ def test_written_vectors(saved, format, layers, dtype):
             np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
 
 
+@pytest.mark.commands
 def test_settings_of_written_vectors(saved):
     """The same model, text and settings are known to be the same: the checksums are."""
     run("embed", "pipeline", "sentences.txt", "new.hdf5")

@@ -25,6 +25,7 @@ def write(path, texts=TEXTS):
     return docs
 
 
+@pytest.mark.pipelines
 def test_items_and_their_vectors(tmp_path, nlp):
     docs = [doc for doc in write(tmp_path / "a.spacy") if len(doc)]
     pipe = nlp.get_pipe("elmo")
@@ -43,6 +44,7 @@ def test_items_and_their_vectors(tmp_path, nlp):
     assert read_sample(nlp, tmp_path, parse_task("tag")).words[:4] == ["the", "cat", "sat", "."]
 
 
+@pytest.mark.pipelines
 def test_limit(tmp_path, nlp):
     """Docs are drawn until there are enough; the last one gives its first items."""
     docs = write(tmp_path / "a.spacy", [f"{i}a {i}b {i}c" for i in range(40)])
@@ -62,6 +64,7 @@ def test_limit(tmp_path, nlp):
     assert [len(sample(limit=limit)) for limit in (0, 120, 500)] == [120] * 3
 
 
+@pytest.mark.pipelines
 def test_what_cannot_be_read(tmp_path, nlp):
     write(tmp_path / "a.spacy")
     DocBin().to_disk(tmp_path / "empty.spacy")

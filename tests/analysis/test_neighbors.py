@@ -80,6 +80,7 @@ def neighbors_of(run, *options, **settings):
     return [one for one, _ in rows]
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("token", "options", "expected"),
     [
@@ -102,6 +103,7 @@ def test_json_and_table(run, token, options, expected):
     check(found, expected)
 
 
+@pytest.mark.commands
 def test_spellings(run):
     """Layer 0 sees only the word: each word is found once, the most similar spelling first."""
     expected = {}
@@ -115,6 +117,8 @@ def test_spellings(run):
     assert first == [one for one in found if one.word.lower() != SENTENCE[1]][:2]
 
 
+@pytest.mark.pipelines
+@pytest.mark.commands
 def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
     expected = brute_force()[:10]
     DocBin(docs=docs_of()).to_disk("docs.spacy")
@@ -140,6 +144,7 @@ def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
         assert f"no layer '{layer}'. This model has 0, 1, 2, top, ave" in shown
 
 
+@pytest.mark.pipelines
 def test_one_batch_at_a_time(nlp, monkeypatch):
     pipe = nlp.get_pipe("elmo")
     n_read, sizes = [0], []
@@ -162,6 +167,7 @@ def test_one_batch_at_a_time(nlp, monkeypatch):
         find_neighbors(nlp, SENTENCE, 1, docs_of(), n=0)
 
 
+@pytest.mark.pipelines
 def test_sentences_of_annotated_docs(nlp):
     """A Doc is cut as the pipe cuts it, and shown by the sentence."""
     whole = CORPUS[0] + CORPUS[1] + CORPUS[2]
@@ -173,6 +179,7 @@ def test_sentences_of_annotated_docs(nlp):
     assert len(found) == len(whole)
 
 
+@pytest.mark.commands
 def test_no_vocab_holds_all_words(run, monkeypatch):
     monkeypatch.setattr(corpora, "MAX_STRINGS", 3)
     docs = list(corpora.read_corpus_docs(["text.txt"]))

@@ -92,6 +92,7 @@ def test_gold_senses_and_what_is_refused():
     check_refused(lambda: draw_occurrences([], ["a"], limit=0), "at least 1")
 
 
+@pytest.mark.pipelines
 def test_layers_are_those_of_the_doc(nlp):
     pipe = elmo_pipe(nlp)
     docs = docs_of("we play a play", "no", "they play well")

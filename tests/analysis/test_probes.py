@@ -72,6 +72,8 @@ def test_a_fit_that_did_not_converge_says_so(monkeypatch):
     assert [row.converged for row in probes.probe_labels(TRAIN, TEST, ["1"])] == [True, True, False]
 
 
+@pytest.mark.pipelines
+@pytest.mark.commands
 def test_senses_without_scikit_learn(monkeypatch, here, make_nlp):
     """The message speaks of them; pages without words need none."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
@@ -189,6 +191,7 @@ def run(here, monkeypatch, tiny_weights):
     return invoke
 
 
+@pytest.mark.commands
 def test_tags(run, tmp_path):
     shown = run("--task", "tag", json_file="out/tag.json").stdout
     report = json.loads((tmp_path / "out" / "tag.json").read_text())
@@ -205,6 +208,7 @@ def test_tags(run, tmp_path):
     assert "3 labels; trained on 18, tested on 6" in shown
 
 
+@pytest.mark.commands
 def test_senses_layers_limit_and_seed(run, tmp_path):
     senses = ("--task", "senses:senses")
     rows = json.loads(run(*senses, "--layers", "1, concat").stdout)["rows"]

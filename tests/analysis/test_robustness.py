@@ -82,6 +82,7 @@ def ruler():
     return nlp, doc
 
 
+@pytest.mark.pipelines
 def test_scores_known_in_advance(ruler):
     nlp, doc = ruler
     examples = [Example(nlp.make_doc(doc.text), doc)]
@@ -91,6 +92,7 @@ def test_scores_known_in_advance(ruler):
     assert [row["damaged"] for row in rows] == [0.0, 0.1, 0.3, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.pipelines
 def test_nested_and_repeatable(ruler, monkeypatch):
     nlp, doc = ruler
     texts = []
@@ -107,6 +109,8 @@ def test_nested_and_repeatable(ruler, monkeypatch):
     assert run(0) == [few, many] != run(1)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_tokens_that_differ_stay():
     """The tokenizer splits *don't*; the gold data do not."""
     nlp = spacy.blank("en")
@@ -118,6 +122,8 @@ def test_tokens_that_differ_stay():
     assert row["damaged"] == pytest.approx(1 / 3)
 
 
+@pytest.mark.pipelines
+@pytest.mark.commands
 def test_command(ruler, tmp_path):
     nlp, doc = ruler
     nlp.to_disk(tmp_path / "ruler")

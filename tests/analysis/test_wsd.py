@@ -100,6 +100,7 @@ def scores(answers):
     return pytest.approx({"one": f1(rows[:2]), "two": f1(rows[2:]), "all": f1(rows)})
 
 
+@pytest.mark.pipelines
 def test_against_one_at_a_time(corpora, nlp):
     report = disambiguate(nlp, *corpora, inputs=["0", "1", "2", "average", "concat"])
     assert (report.n_labels, report.n_train, report.n_test, report.n_unseen) == (5, 46, 25, 1)
@@ -112,6 +113,7 @@ def test_against_one_at_a_time(corpora, nlp):
     assert len({tuple(row.scores.items()) for row in rows}) > 1
 
 
+@pytest.mark.pipelines
 def test_backoff(corpora, nlp):
     first, most, row = disambiguate(nlp, *corpora, backoff=str(WORDNET), inputs=["2"]).rows
     # The database of the test has "bank" and "earth", not "sit".
@@ -124,6 +126,7 @@ def test_backoff(corpora, nlp):
         disambiguate(nlp, *corpora, backoff="nowhere")
 
 
+@pytest.mark.pipelines
 def test_as_near(tmp_path, make_nlp):
     """Layer 0 cannot tell the senses of one form apart, whatever rounding says."""
     train = [("d/a", "bank", {0: [RIVER]})] + [("d/a", "the bank", {1: [MONEY]})] * 3
@@ -133,6 +136,7 @@ def test_as_near(tmp_path, make_nlp):
         assert row.scores["all"] == expected
 
 
+@pytest.mark.commands
 def test_command(corpora, tiny_weights, tmp_path):
     where = ("wsd", tiny_weights, *corpora)
     table = run_elmo(*where, "--json", "out.json", "--backoff", WORDNET).stdout

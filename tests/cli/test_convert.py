@@ -13,6 +13,8 @@ from helpers.golden import MANYLANGS
 from helpers.models import tiny_bilm, write_safetensors
 from helpers.prepared import content
 
+pytestmark = [pytest.mark.commands, pytest.mark.conversions]
+
 
 @pytest.fixture
 def source(tmp_path):

@@ -1,9 +1,13 @@
 from unittest.mock import Mock
 
+import pytest
+
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus
 
 from helpers.commands import shown_by
+
+pytestmark = pytest.mark.commands
 
 
 def test_corpus(tmp_path):

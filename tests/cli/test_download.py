@@ -8,6 +8,8 @@ from spacy_elmo.weights.named import NAMED, NamedModel
 
 from helpers.commands import run_elmo, shown_by
 
+pytestmark = pytest.mark.commands
+
 
 @pytest.fixture
 def server(server, tmp_path, monkeypatch):

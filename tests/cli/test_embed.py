@@ -9,6 +9,8 @@ import spacy_elmo.export.sharding as sharding
 
 from helpers.commands import shown_by
 
+pytestmark = pytest.mark.commands
+
 
 @pytest.fixture
 def run(here, tiny_weights):

@@ -149,6 +149,9 @@ READ = [
 ]
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
+@pytest.mark.commands
 @pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")
 @pytest.mark.timeout(120)
 def test_fifos_without_a_writer_are_refused(here, make_nlp):
@@ -164,6 +167,7 @@ def test_fifos_without_a_writer_are_refused(here, make_nlp):
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help(name):
     words = shown_by(name, "--help")
@@ -171,6 +175,7 @@ def test_help(name):
     assert "--verbose" in words
 
 
+@pytest.mark.commands
 def test_earlier_names_are_hidden():
     """They go on, and only the new ones are shown."""
     shown = shown_by("--help")
@@ -179,6 +184,7 @@ def test_earlier_names_are_hidden():
     assert "Write a config for `spacy elmo pretrain`" in shown_by("init-config", "--help")
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

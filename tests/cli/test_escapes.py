@@ -14,6 +14,8 @@ from spacy_elmo.language_model.model import save_model
 from helpers.commands import run_elmo
 from helpers.conversions import make_model
 
+pytestmark = pytest.mark.commands
+
 # Clears the screen, sets its title, goes to the beginning of the line, turns the direction.
 NASTY = "x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"
 FILE = NASTY + os.fsdecode(b"\xff")  # a name that is no UTF-8
@@ -80,6 +82,7 @@ def test_what_is_in_files_of_weights(model):
     assert r"\x1b[2J" in shown_by("info", "weights.hdf5", status=1)
 
 
+@pytest.mark.pipelines
 def test_other_components_of_a_pipeline(model):
     nlp = spacy.load(model)
     nlp.add_pipe("sentencizer", name=NASTY)

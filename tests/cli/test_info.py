@@ -12,6 +12,8 @@ from spacy_elmo.weights.named import NAMED
 from helpers.commands import run_elmo
 from helpers.models import tiny_bilm, write_safetensors
 
+pytestmark = [pytest.mark.commands, pytest.mark.conversions]
+
 PROVENANCE = {"tokens": 12345, "perplexity": {"mean": 9.5}}
 
 
@@ -67,6 +69,7 @@ def test_table(folder, monkeypatch):
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.pipelines
 def test_half_precision_and_a_pipeline_without_its_other_components(folder):
     settings = {"dtype": "bfloat16", "allow_loss": True}
     convert(folder / "x.safetensors", folder / "half.safetensors", **settings)

@@ -40,6 +40,8 @@ def run(*arguments, status=0):
     return run_elmo("init-pretraining", *arguments, *given, status=status)
 
 
+@pytest.mark.training
+@pytest.mark.commands
 @pytest.mark.parametrize("budget", [LITTLE, "1 GPU, 1 day", "the paper"])
 def test_a_config_that_pretrain_reads(folder, budget):
     """Every setting is visible in it."""
@@ -64,6 +66,8 @@ def test_a_config_that_pretrain_reads(folder, budget):
     assert (overridden.corpus.train, overridden.training.max_minutes) == ("other.txt", 1)
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_several_files_and_standard_output(folder):
     (folder / "$5 ü.txt").write_text("a b c\n", "utf8")
     run("a.cfg", "--corpus", "train.txt", "--corpus", "more.txt")
@@ -76,6 +80,7 @@ def test_several_files_and_standard_output(folder):
     assert not (folder / "-").exists()
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -92,6 +97,8 @@ def test_what_cannot_be(folder, arguments, message):
     assert not (folder / "a.cfg").exists()
 
 
+@pytest.mark.corpora
+@pytest.mark.commands
 @pytest.mark.parametrize("other", ["a", "more.txt"])
 @pytest.mark.parametrize(("name", "option"), [("train", "--corpus"), ("dev", "--dev")])
 def test_prepared_corpus_beside_other_text(folder, name, option, other):
@@ -106,6 +113,7 @@ def test_prepared_corpus_beside_other_text(folder, name, option, other):
     assert not (folder / "b.cfg").exists()
 
 
+@pytest.mark.commands
 def test_speed_is_that_of_this_machine(folder, measured):
     """With the sizes that go into the config; of another machine it is estimated."""
     (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
@@ -122,6 +130,7 @@ def test_speed_is_that_of_this_machine(folder, measured):
     assert measured.call_count == 1
 
 
+@pytest.mark.commands
 def test_a_budget_that_is_enough_for_little_of_the_text(folder, measured):
     (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
     measured.return_value = 100.0
@@ -133,6 +142,7 @@ def test_a_budget_that_is_enough_for_little_of_the_text(folder, measured):
     assert training.warmup_steps == 5  # Half of the 11 steps.
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("lang", "advice"),
     [
@@ -148,6 +158,8 @@ def test_little_text_is_said(folder, lang, advice):
     assert advice in (folder / "a.cfg").read_text("utf8").split("[paths]")[0]
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
     monkeypatch.setattr(module, "measure_speed", MEASURE)
     (folder / "latin.txt").write_bytes("schön\n".encode("latin-1") * 100)
@@ -157,6 +169,7 @@ def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
     assert settings.read_config("a.cfg").corpus.train == "latin.txt"
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("slowness", [1, 8])
 def test_ten_steps_are_measured(folder, monkeypatch, slowness):
     """Each takes twice as long as the one before: their median is not the mean.

@@ -10,7 +10,7 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 from helpers.commands import shown_by
 from helpers.components import annotated
 
-pytestmark = pytest.mark.pipelines
+pytestmark = [pytest.mark.commands, pytest.mark.pipelines]
 
 ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 
@@ -27,6 +27,7 @@ def run(*arguments, status=0):
     return shown_by("init-training", *arguments, status=status)
 
 
+@pytest.mark.training
 def test_every_component_trains(folder, tiny_weights):
     """The config is complete, and each component learns a mix of its own."""
     data = ("--train", "data.spacy", "--dev", "data.spacy")

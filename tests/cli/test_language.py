@@ -18,6 +18,8 @@ from helpers import shown_pages
 from helpers.commands import run_elmo, shown_by
 from helpers.softmaxes import MODELS, write_model
 
+pytestmark = [pytest.mark.commands, pytest.mark.conversions]
+
 TEXT = "Das Wasser ist z.B. kalt, d.h. unter 10 Grad.\n"
 ASKED = ("--sentence", "das Wasser", "--token", "Wasser")
 NEW_RUN = ("--corpus", "text.txt", "--dev", "text.txt", "--budget", "1 GPU, 1 day")
@@ -48,6 +50,7 @@ def folder(here, models):
     return models
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("model", ["pipeline", "german.safetensors", "earlier"])
 def test_running_text_is_of_the_models_language(folder, make_nlp, model):
     assert tokens_of("de") not in (tokens_of("en"), tokens_of("xx"))

@@ -11,6 +11,8 @@ from helpers.commands import run_elmo
 from helpers.gzipped import gzipped
 from helpers.softmaxes import MODELS, losses_of, write_model
 
+pytestmark = pytest.mark.commands
+
 TEXTS = {"one.txt": "the cat sat .\ndogs run\n"}
 TEXTS |= {"two.txt": "the dog .\n\nthe\ncat cat sat sat . .\n"}
 

@@ -15,6 +15,8 @@ from helpers.commands import shown_by
 from helpers.models import pretraining_config
 from helpers.runs import arrays, assert_same_arrays, metrics
 
+pytestmark = [pytest.mark.training, pytest.mark.commands]
+
 TEXT = "the cat sat on a mat .\ndogs run far !\n" * 12
 
 

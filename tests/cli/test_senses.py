@@ -9,6 +9,8 @@ from helpers import shown_pages
 from helpers.commands import run_elmo, run_python, shown_by
 from helpers.components import listener, tagger
 
+pytestmark = pytest.mark.commands
+
 TEXT = "the river bank\nBank of mud\n\nthe bank lends money\na bank and a bank\nonce\n"
 TWO = ("--sentence", "the river bank", "--sentence", "a bank")
 
@@ -99,6 +101,8 @@ def test_files_are_sources(run):
     assert word["changes"]["rows"] == []
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_sentences_and_pipeline(run, make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(listener())).add_label("NN")
@@ -126,6 +130,7 @@ def test_nothing_to_show(run, arguments, message):
     assert not Path("senses.html").exists()
 
 
+@pytest.mark.processes
 def test_standard_output(run, tmp_path):
     """Nothing but the page, and no file in the place of the device. By way of a link: if that is
     replaced, the machine keeps its /dev/stdout."""
@@ -136,6 +141,7 @@ def test_standard_output(run, tmp_path):
     assert (tmp_path / "page.html").is_symlink()
 
 
+@pytest.mark.pipelines
 def test_pages_of_other_commands(run, make_nlp):
     docs = [Doc(Vocab(), words=["a", "bank"], tags=["DT", "NN"]) for _ in range(2)]
     DocBin(docs=docs).to_disk("tags.spacy")

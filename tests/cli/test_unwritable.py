@@ -11,6 +11,8 @@ from thinc.api import Config
 from helpers.commands import shown_by
 from helpers.models import pretraining_config, write_safetensors
 
+pytestmark = pytest.mark.commands
+
 NOBODY = 65534
 TEXTS = ("--corpus", "text.txt", "--dev", "text.txt", "--budget", "1 GPU, 1 day")
 

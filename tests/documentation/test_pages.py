@@ -36,6 +36,8 @@ ALL = [(page, False) for page in PAGES]
 SLOW_ONES = [(page, True) for page in PAGES if SLOW.search(page.read_text("utf8"))]
 
 
+@pytest.mark.training
+@pytest.mark.commands
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("page", "slow"),

@@ -1,10 +1,16 @@
 """The service of the page *Serving* under load, in short; `make soak` runs it for minutes."""
 
+import pytest
+
 from helpers import soak
 from helpers.components import WIDTH
 from helpers.forked import forks
 
+pytestmark = [pytest.mark.processes, pytest.mark.threads]
 
+
+@pytest.mark.training
+@pytest.mark.pipelines
 @forks
 def test_service_under_load(make_nlp, tmp_path):
     soak.write_pipeline(make_nlp(), tmp_path, WIDTH)

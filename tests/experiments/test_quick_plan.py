@@ -16,6 +16,8 @@ from scripts.experiments import trials
 from scripts.experiments.runs import read_runs
 from scripts.experiments.transformer import find_folder
 
+pytestmark = pytest.mark.processes
+
 # The folders of the corpora, by those of the project's assets.
 ASSETS = """
 wnut17 ner/wnut17

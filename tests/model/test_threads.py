@@ -63,6 +63,7 @@ def test_long_products_give_the_same_bits(two, monkeypatch, name):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=ROUNDING if name == "numpy" else 0)
 
 
+@pytest.mark.processes
 def test_number_of_threads():
     """Without PyTorch that of the environment or of the processors; with it PyTorch's. A forked
     process has one thread."""

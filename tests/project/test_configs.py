@@ -17,6 +17,7 @@ FOLDERS = (ROOT / "configs", ROOT / "project" / "configs")
 PRETRAINING = {path.stem: path for one in FOLDERS for path in one.glob("pretraining/*.cfg")}
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("path", PRETRAINING.values(), ids=PRETRAINING)
 def test_every_setting_is_visible(path):
     found = Config().from_disk(path)

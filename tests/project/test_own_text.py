@@ -15,6 +15,7 @@ OWN = {"vars.lm_train": "my_text/", "vars.lm_dev": "dev.txt", "vars.lm_format": 
 TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
 
 
+@pytest.mark.processes
 def test_the_workflow_on_text_of_ones_own(tmp_path, monkeypatch):
     """In a copy of the project without assets."""
     project = tmp_path / "project"

@@ -223,6 +223,7 @@ def test_errors_say_what_is_wrong(corpus, tmp_path, wrong):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("variant", trials.VARIANTS)
 def test_variants(corpus, tiny_weights, variant):
     """Where the listeners stand, and how each mixes."""
@@ -268,6 +269,7 @@ def test_the_share_is_what_is_read(corpus):
     assert places == sorted(places)
 
 
+@pytest.mark.processes
 @forked.forks
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
@@ -298,6 +300,7 @@ if "scripts.experiments.run_trial" in sys.orig_argv and "input" not in sys.orig_
 """
 
 
+@pytest.mark.processes
 @forked.forks
 def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, monkeypatch):
     """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""

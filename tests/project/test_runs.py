@@ -103,6 +103,7 @@ for seed in range(int(sys.argv[2]), int(sys.argv[3])):
 """
 
 
+@pytest.mark.processes
 def test_processes_that_write_at_the_same_time(tmp_path):
     """Nothing of one is lost by another's writing."""
     writers = [

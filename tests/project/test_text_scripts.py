@@ -86,6 +86,7 @@ def test_prepare_text(tmp_path):
     assert lines == ["One two three .", "Four", "Heading", "Five , six ."]
 
 
+@pytest.mark.processes
 def test_demo_data_is_the_same_every_time(tmp_path):
     call("demo.data", tmp_path / "a")
     run("demo.data", tmp_path / "b")  # another process has other hashes
@@ -128,6 +129,7 @@ def widened(tmp_path):
     return read_bundle(str(files[0])), read_bundle(str(output))
 
 
+@pytest.mark.corpora
 def test_a_widened_model_computes_the_same(widened):
     narrow, wide = (bundle.bilm for bundle in widened)
     sentences = [line.split() for line in LINES[:3]] + [["An", "e-mail", "to", "U.S."]]
@@ -140,6 +142,7 @@ def test_a_widened_model_computes_the_same(widened):
         assert (np.abs(new[1:, ..., width:]).max(axis=(1, 2, 3)) > 0).all()
 
 
+@pytest.mark.corpora
 def test_a_widened_softmax_knows_more_words(widened):
     (narrow, old), (wide, new) = (bundle.prediction for bundle in widened)
     assert len(old) == 7 and {"sat", "on", "mat", "saw", "a"} < set(new.words)

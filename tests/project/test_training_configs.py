@@ -9,6 +9,8 @@ from thinc.api import Config
 from scripts.experiments.trial_config import CONFIGS, Inputs, LanguageModel, build_config
 from scripts.experiments.trials import GAINS, Trial
 
+pytestmark = pytest.mark.pipelines
+
 # Of each task's variants, the one that its config with ELMo is; `input` where none is named.
 PLACES = {"bcn": "input_output", "textpair": "input_output", "qa": "input_output"}
 

@@ -99,6 +99,7 @@ def test_a_missing_package(monkeypatch):
         transformer.read_transformer()
 
 
+@pytest.mark.pipelines
 def test_a_pipe_on_it(package, tmp_path):
     """The pipe passes the layers to its listeners, and sets their average as vectors."""
     nlp = spacy.blank("en")

@@ -59,6 +59,8 @@ BOTH = {"output_tok2vec": INPUT}
 OUTPUT = "model.output_tok2vec"
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "tok2vec", "output", "places"),
     [
@@ -91,6 +93,8 @@ def test_it_learns_from_elmo(make_nlp, tmp_path, task, tok2vec, output, places):
     assert task.all_close(task.found_by(loaded), found)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_it_learns_by_default(task, make_nlp):
     """Where nothing but the names of the pipes is said."""
     nlp = make_nlp()
@@ -104,6 +108,8 @@ def test_it_learns_by_default(task, make_nlp):
     assert losses[-1] < 0.95 * losses[0] or task is TEXTPAIR
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_it_listens_to_a_tok2vec(task):
     """Which sees all Docs of a batch, those without annotation, too: spaCy's listener refuses
     other Docs than it was sent."""
@@ -119,6 +125,8 @@ def test_it_listens_to_a_tok2vec(task):
     assert nlp.get_pipe("tok2vec").model.to_bytes() != untrained
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_a_corpus_without_examples_is_named(task, make):
     # elmo_textpair is spaCy's textcat there.
     named = "E930" if task is TEXTPAIR else f"'{task.factory}' got no training examples.*Corpus.v1"
@@ -126,6 +134,8 @@ def test_a_corpus_without_examples_is_named(task, make):
         make(task).initialize(list)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_the_language_model_reads_a_training_sentence_once(task, make, computed):
     """Each token once, in whatever batches; what a frozen model computed is kept for the next
     epoch."""
@@ -144,6 +154,8 @@ SENTENCES = {"@segmenters": "spacy-elmo.sentences.v2"}
 SPANS = {"@segmenters": "spacy-elmo.spans.v1"}
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "segmenter", "texts"),
     [
@@ -166,6 +178,7 @@ def test_the_language_model_reads_a_text_once_and_alone(make_nlp, computed, task
 # What is kept
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("task", [*TASKS, BCN, MULTILABEL], ids=lambda task: task.factory)
 def test_disk_bytes_and_pickle(task, know, tmp_path):
     nlp = know(task)
@@ -183,6 +196,7 @@ def test_disk_bytes_and_pickle(task, know, tmp_path):
         assert set(task.main_scores(loaded)) == {1.0}
 
 
+@pytest.mark.training
 def test_a_doc_bin_keeps_what_is_found(task, know):
     nlp = know(task)
     docs = list(nlp.pipe(task.docs(nlp)))
@@ -193,6 +207,7 @@ def test_a_doc_bin_keeps_what_is_found(task, know):
         assert attrs[0] == attrs[1]
 
 
+@pytest.mark.training
 @pytest.mark.processes
 def test_processes(task, know):
     nlp = know(task)
@@ -202,6 +217,7 @@ def test_processes(task, know):
 # Docs of all kinds
 
 
+@pytest.mark.pipelines
 def test_not_initialized(task, make, tmp_path):
     """The component is named, with and without labels; it can be moved and saved before."""
     nlp = make(task)
@@ -217,6 +233,7 @@ def test_not_initialized(task, make, tmp_path):
     assert spacy.load(tmp_path).pipe_names == nlp.pipe_names
 
 
+@pytest.mark.training
 def test_empty_docs(task, know):
     """Beside others, which find what they find alone."""
     nlp = know(task)
@@ -233,6 +250,7 @@ def test_empty_docs(task, know):
         assert not task.found(first) and not task.found(last)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("max_batch_tokens", [1, 10])
 @pytest.mark.parametrize("task", [CRF, SRL, QA, TEXTPAIR], ids=lambda task: task.factory)
 def test_batches_change_nothing(task, know, monkeypatch, max_batch_tokens):
@@ -252,6 +270,7 @@ def test_batches_change_nothing(task, know, monkeypatch, max_batch_tokens):
     assert all(sum(map(len, one)) <= max_batch_tokens or len(one) == 1 for one in read)
 
 
+@pytest.mark.training
 def test_docs_without_annotation_teach_nothing(task, know):
     nlp = know(task)
     pipe = nlp.get_pipe(task.factory)
@@ -296,6 +315,8 @@ def some_clusters(nlp):
 ELMO = {"elmo": True, "tok2vec": INPUT, **BOTH, "max_batch_tokens": 30}
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "examples", "settings", "scale", "bounds"),
     [
@@ -352,6 +373,8 @@ def test_other_tokens_than_the_reference():
 # Labels and settings
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "known", "own"), [(CRF, ["PER", "ORG"], []), (SRL, ["ARG0", "ARG7"], ["V"])]
 )
@@ -367,6 +390,8 @@ def test_labels(make, task, known, own):
     check_refused(lambda: pipe.add_label("LOC"), "LOC")
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("task", [*TASKS, BCN, MULTILABEL], ids=lambda task: task.factory)
 def test_a_second_initialization_begins_again(make, task):
     """Nothing remains of what was learned, also in the mix of the layers."""
@@ -387,6 +412,8 @@ def test_a_second_initialization_begins_again(make, task):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "texts", "labels"),
     [
@@ -418,6 +445,8 @@ def float64_by_default():
     torch.set_default_dtype(before)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("task", [*TASKS, BCN], ids=lambda task: task.factory)
 def test_another_default_type_of_pytorch(task, make_nlp, float64_by_default):
     nlp = task.add(make_nlp(frozen=False), concat_input(16))
@@ -437,6 +466,7 @@ def encoder(kind, **changed):
     return {"tok2vec": without_elmo({**kind, **changed})}
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "settings", "named"),
     [

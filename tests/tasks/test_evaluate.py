@@ -14,6 +14,8 @@ from helpers.tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples
 NAMES = ("premise", "hypothesis", "label")
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_all_of_a_file_counts(know, tmp_path):
     """Whatever part of the dev data the config takes, and whatever has a weight."""
     nlp = know(CRF)
@@ -55,6 +57,8 @@ def test_scores_by_label():
     }
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_scores_by_the_reader_of_the_config(know, tmp_path):
     """Two of six pairs have a wrong label."""
     nlp = know(TEXTPAIR)
@@ -78,6 +82,8 @@ def test_scores_by_the_reader_of_the_config(know, tmp_path):
         assert "scores.json exists already" in shown_by(*arguments, status=1)
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_another_reader(know, tmp_path):
     """Without a config of `spacy train` it is spaCy's."""
     nlp = know(QA)
@@ -93,6 +99,8 @@ def test_another_reader(know, tmp_path):
     assert "no reader 'QACorpus'" in shown_by("evaluate", *where, "--reader", "QACorpus", status=1)
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_nothing_to_score(know, tmp_path):
     nlp = know(CRF)
     where = (tmp_path / "pipeline", tmp_path / "test.spacy")

@@ -1,7 +1,11 @@
 """What is imported before a component of a task is made."""
 
+import pytest
+
 from helpers.commands import run_python
 from helpers.golden import SAVED
+
+pytestmark = pytest.mark.processes
 
 CONFIG = SAVED / "pretraining-adam.cfg"
 PRETRAINING = f"""

@@ -10,6 +10,8 @@ from spacy_elmo.tasks.srl.model import predicate_instances
 from helpers.golden import SAVED
 from helpers.tasks import TASKS
 
+pytestmark = pytest.mark.pipelines
+
 DOCS = {task.factory: task.docs for task in TASKS}
 DOCS["textcat"] = lambda nlp: [nlp.make_doc(text) for text in ("a fine film .", "dull .")]
 

@@ -12,6 +12,8 @@ from spacy_elmo.viewer import render
 from helpers import shown_pages
 from helpers.components import listener, tagger
 
+pytestmark = pytest.mark.pipelines
+
 TEXTS = [
     "the river bank is green .",
     "a bank of mud by the river",
@@ -127,6 +129,7 @@ def test_heat(docs):
     assert mix[2, 1] == pytest.approx(one[2].similarity(two[1]), abs=1e-4)
 
 
+@pytest.mark.training
 def test_mix(nlp):
     assert "No component mixes" in section_of(nlp, style="mix")["note"]
     nlp.add_pipe("tagger", config=tagger(listener())).add_label("NN")

@@ -15,6 +15,8 @@ import spacy
 from helpers.components import TEXTS, ner
 from helpers.trained import trained
 
+pytestmark = pytest.mark.processes
+
 HIDE = """
 import sys
 
@@ -63,6 +65,7 @@ print(json.dumps([doc.tensor.tolist(), layers.tolist(), has_torch]))
 """
 
 
+@pytest.mark.pipelines
 def test_vectors(without_torch):
     tensor, layers, has_torch = json.loads(without_torch("-c", VECTORS))
     assert not has_torch
@@ -105,6 +108,8 @@ print(json.dumps([[(ent.text, ent.label_) for ent in doc.ents] for doc in docs])
 """
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_a_pipeline_that_was_trained_with_torch(without_torch, tmp_path):
     pytest.importorskip("torch")
     nlp = spacy.blank("en")

@@ -24,6 +24,7 @@ NLP = spacy.blank("en")
 TASK = COREF
 
 
+@pytest.mark.training
 def test_without_singletons(trained, monkeypatch):
     """Clusters of one in the corpus are neither learned, nor predicted, nor scored."""
     pipe = trained.get_pipe("elmo_coref")
@@ -37,6 +38,8 @@ def test_without_singletons(trained, monkeypatch):
     assert COREF.found_by(trained) == [module.read_clusters(one.reference) for one in several]
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_training_reads_some_sentences(make, monkeypatch):
     """Consecutive ones, in prediction all."""
     nlp = make(COREF, max_training_sentences=2)
@@ -65,6 +68,8 @@ def test_training_reads_some_sentences(make, monkeypatch):
     assert pipe._training_segments(Doc(pipe.vocab)) == []
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_only_singletons_teach_nothing(make):
     nlp = make(COREF, singletons=False)
     doc = make_doc(nlp.vocab, ["Tom", "ran"], [[(0, 1)]])
@@ -72,6 +77,9 @@ def test_only_singletons_teach_nothing(make):
     check_refused(lambda: nlp.initialize(lambda: data), "several mentions, as singletons = false")
 
 
+@pytest.mark.processes
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_of_a_long_document(trained, tmp_path):
@@ -97,6 +105,7 @@ def test_memory_of_a_long_document(trained, tmp_path):
     assert 10 < float(run_python("-c", code)) < 500
 
 
+@pytest.mark.training
 def test_clusters_of_before_are_replaced(trained):
     doc = trained.make_doc(CLUSTERS[1][0])
     module.write_clusters(doc, [[(5, 6)]] * 3)
@@ -107,6 +116,8 @@ def test_clusters_of_before_are_replaced(trained):
     assert {key: [*map(str, doc.spans[key])] for key in doc.spans} == {**others, **found}
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_other_keys(make, trained):
     nlp = make(COREF, span_cluster_prefix="chains")
     data = cluster_examples(nlp)
@@ -135,6 +146,7 @@ def example(words, clusters, starts=None):
 TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left .' occurs twice"
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("clusters", "named"),
     [
@@ -150,6 +162,7 @@ def test_wrong_gold_clusters_are_named(trained, clusters, named):
         assert "\n" not in check_refused(partial(use, data), named)
 
 
+@pytest.mark.training
 def test_mentions_out_of_reach_are_no_error(trained):
     """Wider than `max_span_width`, across sentences, or across each other; nor are Docs of no and
     of one token."""

@@ -90,6 +90,7 @@ def test_bins_of_distances():
     assert len(set(seen.values())) == 9
 
 
+@pytest.mark.training
 def test_dropout_is_for_training_alone(tokens):
     candidates = find_candidate_spans(SEGMENTS, 3)
     ranker = make(dropout=0.5, input_dropout=0.5)

@@ -1,5 +1,6 @@
 """The component `elmo_crf`: tags and groups of spans; missing and wrong annotation."""
 
+import pytest
 from spacy.tokens import Span
 from spacy.training import Example
 
@@ -8,9 +9,12 @@ from spacy_elmo.tasks.crf.gold import gold_spans
 from helpers.models import check_refused
 from helpers.tasks import CRF, ENTITIES, entity_examples, spans_of
 
+pytestmark = pytest.mark.training
+
 TASK = CRF
 
 
+@pytest.mark.pipelines
 def test_the_other_scheme_and_a_span_group(make):
     nlp = make(CRF, scheme="bio", spans_key="chunks")
     data = CRF.train(nlp, steps=30, data=entity_examples(nlp, spans_key="chunks"))

@@ -166,6 +166,7 @@ def test_wrong_files_are_named(tmp_path, content, message):
         list(read_hipe(tmp_path / "a.tsv", NLP.vocab))
 
 
+@pytest.mark.commands
 def test_init_training_and_evaluate_read_it(here, tiny_weights):
     """Components of entities need no conversion. `init-training` writes the reader."""
     path = write(here / "a.v1.tsv", CITY)

@@ -1,6 +1,7 @@
 """The encoder of TagLM, and the recurrent layers it is made of."""
 
 import numpy as np
+import pytest
 
 from spacy_elmo.tasks.shared.encoders import build_birnn
 from spacy_elmo.tasks.shared.torch_module import get_module_shim
@@ -8,6 +9,8 @@ from spacy_elmo.tasks.shared.torch_module import get_module_shim
 from helpers.components import embed, listener
 from helpers.formulas import run
 from helpers.tasks import CRF
+
+pytestmark = pytest.mark.training
 
 TEXTS = ["They sat on the bank .", "", "Maria swims ."]
 TOP = {"initial": [0.0, 0.0, 1.0], "trainable": False}
@@ -17,6 +20,7 @@ def bilstm(x, layer):
     return run(get_module_shim(layer).module[1], x)
 
 
+@pytest.mark.pipelines
 def test_top_layer_after_the_first(make_nlp):
     """`second([first(x) ; LM])` with the language model's top layer as it is."""
     taglm = {"@architectures": "spacy-elmo.TagLMEncoder.v1", "embed": embed(6), "width": 10}

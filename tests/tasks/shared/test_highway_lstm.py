@@ -8,6 +8,8 @@ from spacy_elmo.tasks.shared.highway_lstm import build_highway_lstm, orthonormal
 
 from helpers.formulas import check_differences
 
+pytestmark = pytest.mark.training
+
 LENGTHS = [3, 0, 5, 1]
 
 

@@ -31,6 +31,7 @@ def layer(lengths=(4, 2)):
     return build_birnn(4).initialize(X=X), X
 
 
+@pytest.mark.training
 def test_copies_have_averages_of_their_own_that_are_used_and_put_back():
     """Adam knows parameters by the id of what holds them."""
     model, X = layer()
@@ -139,6 +140,7 @@ def test_both_directions_of_a_gru_together_equal_pytorch(lengths):
     assert found[1].any() == any(lengths)
 
 
+@pytest.mark.training
 def test_few_tokens_at_a_time(monkeypatch):
     """Sequences of very different lengths are read in groups, each as if it were alone."""
     monkeypatch.setattr("spacy_elmo.tasks.shared.recurrent.MAX_RNN_TOKENS", 12)
@@ -150,6 +152,7 @@ def test_few_tokens_at_a_time(monkeypatch):
         np.testing.assert_allclose(y, rnn.predict([x])[0], atol=1e-6)
 
 
+@pytest.mark.training
 def test_variational_dropout_has_one_mask_a_sequence():
     x = torch.ones(200, 5, 10)
     dropout = VariationalDropout(0.25)

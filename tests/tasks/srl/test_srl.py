@@ -30,6 +30,7 @@ def load(tmp_path):
     return load
 
 
+@pytest.mark.training
 def test_roles_of_a_sentence(trained):
     assert trained.get_pipe("elmo_srl").labels == LABELS
     scores = trained.evaluate(role_examples(trained))
@@ -42,6 +43,7 @@ def test_roles_of_a_sentence(trained):
     assert next((span.label_, span.id) for span in doc.spans["srl"]) == ("ARG0", 1)
 
 
+@pytest.mark.training
 def test_roles_of_joined_docs_are_not_mixed(trained):
     """spaCy moves the spans of the second Doc, and not their ids."""
     doc = Doc.from_docs([trained(text) for text, _ in ROLES[:2]])
@@ -53,6 +55,7 @@ def test_roles_of_joined_docs_are_not_mixed(trained):
 # Predicates
 
 
+@pytest.mark.training
 def test_verbs(trained, load):
     nlp = load(trained, "verbs")
     with pytest.raises(ValueError, match="'Maria gave Tom a book .'.*token.pos"):
@@ -62,6 +65,7 @@ def test_verbs(trained, load):
     assert read_frames(nlp("")) == {}
 
 
+@pytest.mark.training
 def test_gold_predicates(trained, load):
     """Given on the Doc, or those of the reference in an evaluation."""
     nlp = load(trained, "gold")
@@ -77,6 +81,8 @@ def test_gold_predicates(trained, load):
     assert nlp.evaluate(given)["srl_predicates_f"] == 0.0
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("before", "predicates"), [(None, "model"), (None, "gold"), ("model", "gold")]
 )
@@ -98,6 +104,7 @@ def test_gold_predicates_are_not_asked_for_in_training(make, load, before, predi
             load(nlp, "model")(TEXT)
 
 
+@pytest.mark.training
 def test_windows_share_predicates(trained, monkeypatch):
     """Each token is asked for in one window, and roles are found in the window around it."""
     windows = registry.get("segmenters", "spacy-elmo.windows.v1")(size=6, overlap=2)
@@ -113,6 +120,7 @@ def test_windows_share_predicates(trained, monkeypatch):
 # Gold roles
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("roles", "named"),
     [

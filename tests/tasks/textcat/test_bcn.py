@@ -63,6 +63,7 @@ def inputs(vectors):
     return Model("inputs", forward)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("max_batch_tokens", [3, 4096])
 @pytest.mark.parametrize(
     ("build", "settings"),

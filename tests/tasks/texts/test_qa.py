@@ -66,6 +66,7 @@ def trilinear(layer, h, q):
     return np.array([[first @ one + second @ two + both @ (one * two) for two in q] for one in h])
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("gap", [1.0, 3000.0])
 @pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[1], UNANSWERABLE[0]])
 def test_loss(trained, monkeypatch, question, gap):
@@ -127,6 +128,7 @@ def test_scores_far_apart_are_probabilities():
     assert (start, end, score) == (0, 1, pytest.approx(1 / 3))
 
 
+@pytest.mark.training
 def test_answers_do_not_cross_sentences(trained):
     """A context of one token has an answer, too."""
     for words, starts, answers in (
@@ -143,6 +145,7 @@ def test_answers_do_not_cross_sentences(trained):
         assert 0.0 < doc.spans["answer"].attrs["scores"][0] <= 1.0
 
 
+@pytest.mark.training
 def test_long_contexts_are_read_in_windows(trained, monkeypatch):
     """No attention is larger than a window; all tokens of the context compete."""
 
@@ -161,6 +164,8 @@ def test_long_contexts_are_read_in_windows(trained, monkeypatch):
 # No answer
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_no_answer_is_learned(make):
     """Saved and loaded, the model does the same; a Doc without the group is not annotated."""
     nlp = make(QA)
@@ -176,6 +181,7 @@ def test_no_answer_is_learned(make):
     assert update([Example(copy_pair(reference, QUESTION), reference)])["elmo_qa"] == 0.0
 
 
+@pytest.mark.training
 def test_a_model_that_knows_no_questions_without_an_answer(trained):
     """It answers them, and does not learn from them."""
     examples = question_examples(trained, UNANSWERABLE)
@@ -183,6 +189,7 @@ def test_a_model_that_knows_no_questions_without_an_answer(trained):
     assert all(trained(example.predicted).spans["answer"] for example in examples)
 
 
+@pytest.mark.training
 def test_answers_below_the_smallest_score(trained, monkeypatch):
     docs = [trained(example.predicted) for example in question_examples(trained)]
     scores = [doc.spans["answer"].attrs["scores"][0] for doc in docs]
@@ -195,6 +202,8 @@ def test_answers_below_the_smallest_score(trained, monkeypatch):
 # Gold answers
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_wrong_gold_answers_are_named(trained, make):
     doc = gold_answers(trained, *QUESTIONS[0])
     doc.spans["answer"] = [doc[1:3]]
@@ -208,6 +217,7 @@ def test_wrong_gold_answers_are_named(trained, make):
     check_refused(lambda: make(QA).initialize(lambda: [outside]), named)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("context", "answer", "text", "wanted"),
     [
@@ -230,6 +240,8 @@ def test_other_tokens_than_the_reference(trained, context, answer, text, wanted)
 # The command
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_ask(trained, tmp_path):
     def ask(*options, status=0):
         output = run_elmo("ask", *where, *options, status=status).output

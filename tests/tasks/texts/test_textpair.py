@@ -49,6 +49,7 @@ def test_the_module_is_the_formulas():
 # Examples
 
 
+@pytest.mark.training
 def test_unknown_labels_are_named(trained):
     wrong = Example.from_dict(make_pair(trained, "A man .", "He ."), {"cats": {"maybe": 1.0}})
     with pytest.raises(ValueError, match=r"'A man \. He \.' has the label 'maybe'") as error:
@@ -56,6 +57,7 @@ def test_unknown_labels_are_named(trained):
     assert ", ".join(PAIR_LABELS) in str(error.value)
 
 
+@pytest.mark.training
 def test_accuracy_counts_docs(trained):
     """2 of 6 gold labels changed: 4 of 6 are right."""
     data = pair_examples(trained)
@@ -79,6 +81,8 @@ def test_accuracy_counts_docs(trained):
         assert score(data[:1])["cats_acc"] is None
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("max_batch_tokens", [40, 200])
 def test_padding_counts(make, monkeypatch, max_batch_tokens):
     """No more tokens at a time, padding included, of texts that differ much in length."""
