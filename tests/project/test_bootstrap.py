@@ -5,10 +5,8 @@ import pytest
 
 from spacy_elmo.tasks.coref.scorer import CLUSTER_METRICS
 
-from helpers.project_scripts import call
 from helpers.scored_runs import make_run
 from scripts.experiments.bootstrap import interval
-from scripts.experiments.runs import write_runs
 
 
 def run(variant, right, seed=0):
@@ -41,10 +39,3 @@ def test_interval():
 def test_other_documents_are_refused():
     with pytest.raises(ValueError, match=r"\[2, 3\]"):
         interval([run("tok2vec", [1, 2])], [run("input", [1, 2, 3])], 5)
-
-
-def test_command(tmp_path):
-    assert "no runs of coreference" in call("experiments.bootstrap", "--runs", tmp_path)
-    write_runs([run("tok2vec", [4, 5]), run("input", [6, 7])], tmp_path)
-    printed = call("experiments.bootstrap", "--runs", tmp_path, "--samples", 5)
-    assert printed.split()[-6:] == ["1,", "1", "2", "20.00", "20.00", "20.00"]

@@ -2,16 +2,14 @@
 
 import re
 import shutil
-from unittest.mock import Mock
 
 import pytest
 import srsly
-from thinc.api import get_current_ops
 from weasel.cli.document import project_document
 from weasel.util import get_checksum
 
 from helpers.project_scripts import PROJECT
-from scripts.experiments import run_trial, trials
+from scripts.experiments import trials
 
 TEXTS = ("lm_train", "lm_dev")
 
@@ -80,24 +78,3 @@ def test_workflows_make_what_they_need(workflow):
         if trial.experiment in TASKS.get(workflow, {workflow}):
             parts = {f"corpus/{trial.data}-{split}.spacy" for split in ("train", "dev", "test")}
             assert parts <= made
-
-
-TRAIN = ("-m spacy train", "run_plan", "pretrain_tok2vec", "spacy elmo pretrain")
-
-
-def test_every_training_takes_the_gpu():
-    lines = [line for command in COMMANDS.values() for line in command["script"]]
-    training = [line for line in lines if any(name in line for name in TRAIN)]
-    assert len(training) > 30
-    for line in training:
-        option = "--gpus" if "elmo pretrain" in line else "--gpu-id"
-        assert line.endswith(f"{option} ${{vars.gpu_id}}"), line
-    assert YML["vars"]["gpu_id"] == -1
-
-
-def test_no_gpu_is_said(monkeypatch):
-    monkeypatch.setattr(run_trial, "require_gpu", Mock(side_effect=ValueError("no GPU")))
-    with pytest.raises(ValueError, match="no GPU"):
-        run_trial.use_processor(0)
-    with run_trial.use_processor(-1):
-        assert get_current_ops().name == "numpy"

