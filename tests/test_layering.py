@@ -1,4 +1,4 @@
-"""The arrows of the house: which room of the package may import which."""
+"""Layers of the package: which module may import which."""
 
 import ast
 import sys
@@ -87,7 +87,7 @@ def target_of(package, *name):
 
 
 def below(room):
-    """What a room may import."""
+    """Return the rooms that a room may import."""
     return {room} | GROUND | {found for lower in ARROWS.get(room, []) for found in below(lower)}
 
 
@@ -126,13 +126,13 @@ FORBIDDEN = {
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_imports(what):
+def test_imports_follow_the_arrows(what):
     found = [one.where for one in all_imports() if FORBIDDEN[what](one)]
     assert not found, "\n".join(found)
 
 
 @pytest.mark.corpora
-def test_no_circles():
+def test_imports_have_no_circles():
     graph = {module: set() for module in MODULES}
     for one in all_imports():
         graph[one.module] |= {one.target} - {None}

@@ -1,4 +1,4 @@
-"""What the package promises to spaCy: entry points, light and safe imports."""
+"""Promises of the package to spaCy: entry points, light and safe imports."""
 
 import ast
 import re
@@ -41,7 +41,7 @@ def ours(group):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_entry_points(group):
+def test_entry_points_are_found(group):
     points = ours(group)
     prefix = "" if group in ("factories", "cli") else "spacy-elmo."
     assert sorted(points) == [f"{prefix}{name}" for name in GROUPS[group].split()]
@@ -51,8 +51,10 @@ def test_entry_points(group):
 
 @pytest.mark.processes
 def test_imports_are_light():
-    """That of the package imports nothing else, those of entry points no torch: design, fact 10.
-    Thinc itself imports torch: it is made unimportable here, which Thinc bears, and so must we."""
+    """The package imports nothing else, and modules with entry points import no torch.
+
+    Thinc itself imports torch, so torch is made unimportable here, which Thinc accepts.
+    """
     modules = {point.value.split(":")[0] for group in GROUPS for point in ours(group).values()}
     code = (
         "import importlib, sys; before = set(sys.modules); import spacy_elmo\n"
@@ -64,15 +66,15 @@ def test_imports_are_light():
     run_python("-c", code)
 
 
-def test_version():
+def test_every_file_has_the_same_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", spacy_elmo.__version__)
     assert metadata.version("spacy-elmo") == spacy_elmo.__version__
     assert f"\nversion: {spacy_elmo.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf8")
     assert f"version = {{{spacy_elmo.__version__}}}" in (ROOT / "README.md").read_text("utf8")
 
 
-def test_conda_recipe():
-    """It has the version and the dependencies of the package; PyTorch is called pytorch there."""
+def test_the_conda_recipe_has_the_dependencies_of_the_package():
+    """PyTorch is called pytorch there."""
     recipe = srsly.read_yaml(ROOT / "wheels" / "conda" / "recipe.yaml")
     assert recipe["context"]["version"] == spacy_elmo.__version__
     found = [line.replace("pytorch", "torch") for line in recipe["requirements"]["run"]]
@@ -84,7 +86,7 @@ def test_conda_recipe():
         assert (ROOT / file).is_file()
 
 
-def test_names():
+def test_public_names():
     assert dir(spacy_elmo) == ["__version__", "pretrained"]
 
 
@@ -96,7 +98,10 @@ def test_names_of_before():
 
 
 def test_only_the_command_line_names_its_options():
-    """Others name settings, which the commands show as their options. A whole command is one."""
+    """Other modules name settings, which the commands show as their options.
+
+    A whole command is allowed.
+    """
     found = []
     for path in (ROOT / "spacy_elmo").rglob("*.py"):
         if path.parent.name == "cli":

@@ -47,7 +47,7 @@ def substitutes_of(*arguments, **settings):
 @pytest.mark.training
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("position", range(5))
-def test_json_and_table(tmp_path, kind, position):
+def test_json_and_table_show_the_probabilities_of_the_softmax(tmp_path, kind, position):
     options, datasets = MODELS[kind]()
     model = write_model(tmp_path, options, datasets)
     found, itself = substitutes_of(model, position)

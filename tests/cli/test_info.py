@@ -1,3 +1,5 @@
+"""`spacy elmo info` describes models of every format, without a download."""
+
 import hashlib
 import json
 import shutil
@@ -37,7 +39,7 @@ def run(*arguments, status=0):
         ("pipeline", "pipeline", ["elmo/model.safetensors"], ["sv"]),
     ],
 )
-def test_every_format(folder, name, format, files, languages):
+def test_info_of_every_format(folder, name, format, files, languages):
     told = json.loads(run(name, "--json"))
     base = folder / name if format == "pipeline" else folder
     contents = {file.rpartition("/")[2]: (base / file).read_bytes() for file in files}
@@ -54,9 +56,11 @@ def test_every_format(folder, name, format, files, languages):
     assert told["sizes"]["lstm_dim"] == 12
 
 
-def test_table(folder, monkeypatch):
-    """What a config needs comes first; objects in objects are indented; nothing is too wide,
-    and no checksum is broken."""
+def test_table_is_ordered_indented_and_narrow(folder, monkeypatch):
+    """Settings that a config needs come first.
+
+    Nested objects are indented. No line is too wide, and no checksum is broken.
+    """
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("pipeline").splitlines()
     assert " ".join(lines[0].split()) == "width 10 (a listener's `width`: 2 * projection_dim)"
@@ -70,7 +74,7 @@ def test_table(folder, monkeypatch):
 
 
 @pytest.mark.pipelines
-def test_half_precision_and_a_pipeline_without_its_other_components(folder):
+def test_half_precision_and_a_pipeline_whose_other_components_are_missing(folder):
     settings = {"dtype": "bfloat16", "allow_loss": True}
     convert(folder / "x.safetensors", folder / "half.safetensors", **settings)
     assert json.loads(run("half.safetensors", "--json"))["dtype"] == "bfloat16"
@@ -84,7 +88,7 @@ def test_half_precision_and_a_pipeline_without_its_other_components(folder):
     assert told["checksum"] == tiny_bilm().checksum()
 
 
-def test_named_model_is_not_downloaded(folder, monkeypatch):
+def test_info_of_a_named_model_downloads_nothing(folder, monkeypatch):
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(folder / "cache"))
     told = json.loads(run("german", "--json"))
     assert (told["downloaded"], told["languages"]) == (False, ["de"])

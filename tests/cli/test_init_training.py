@@ -1,3 +1,5 @@
+"""`spacy elmo init-training` writes a config that `spacy train` reads."""
+
 import pytest
 import spacy
 from spacy.cli.debug_config import debug_config
@@ -47,7 +49,7 @@ def test_every_component_trains(folder, tiny_weights):
     assert set(config["components"]["elmo"]) >= {"features", "segmenter", "precision"}
 
 
-def test_paths_and_language(folder):
+def test_the_config_has_the_paths_and_the_language_of_the_weights(folder):
     names = ("--pipeline", "textcat, sentencizer")
     shown = run("a config.cfg", *names, "--weights", "german")
     assert "'sentencizer' has no tok2vec" in shown
@@ -76,8 +78,7 @@ def test_paths_and_language(folder):
         ("elmo_crf,elmo_srl", "data.spacy", "spacy.Corpus.v1"),
     ],
 )
-def test_readers_of_tasks(folder, pipeline, train, reader):
-    """A task's own files are read by its own reader."""
+def test_a_task_gets_its_own_reader(folder, pipeline, train, reader):
     (folder / "data.jsonl").write_text("", "utf8")
     run("a.cfg", "--pipeline", pipeline, *(("--train", train) if train else ()))
     corpora = Config().from_disk("a.cfg", interpolate=False)["corpora"]
@@ -104,7 +105,7 @@ def test_readers_of_tasks(folder, pipeline, train, reader):
         (["sentencizer"], "no component of sentencizer has a tok2vec"),
     ],
 )
-def test_what_cannot_be(folder, arguments, message):
+def test_impossible_pipelines_are_refused(folder, arguments, message):
     (folder / "data.jsonl").write_text("", "utf8")
     assert message in run("a.cfg", "--pipeline", *arguments, status=1)
     assert not (folder / "a.cfg").exists()

@@ -44,15 +44,15 @@ SLOW_ONES = [(page, True) for page in PAGES if SLOW.search(page.read_text("utf8"
     [*ALL, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW_ONES)],
     ids=lambda value: getattr(value, "name", "slow" if value else ""),
 )
-def test_page(page, slow, folder):
+def test_the_code_of_a_page_runs(page, slow, folder):
     if page.name in ("README.md", "pretraining.md"):  # They make the model before they use it.
         shutil.rmtree(folder / "pretraining")
     run_page(page, slow=slow)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_block_is_forgotten(page):
-    """Languages are those that run; an output follows what prints it; what is left out says why."""
+def test_each_block_is_run_or_says_why_not(page):
+    """An output follows the block that prints it."""
     text = page.read_text("utf8")
     before = ""
     for block in FENCE.finditer(text):

@@ -1,4 +1,5 @@
-"""Rules of writing for docstrings and comments, and for the prose of README and docs."""
+"""Rules of writing for docstrings, comments and names of tests, and for the prose of README and
+docs."""
 
 import ast
 import re

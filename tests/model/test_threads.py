@@ -1,3 +1,6 @@
+"""Threads: two long tasks run side by side, with the same bits and errors as one after the
+other."""
+
 import os
 import threading
 
@@ -19,12 +22,12 @@ def two(monkeypatch):
     monkeypatch.setattr(threads, "n_threads", lambda: 2)
 
 
-def test_two_long_tasks_in_two_threads(two):
+def test_two_long_tasks_run_in_two_threads(two):
     mine, other = side_by_side([threading.get_ident] * 2, LONG_TASK)
     assert mine == threading.get_ident() != other
 
 
-def test_one_after_another(two, monkeypatch):
+def test_short_nested_or_single_tasks_run_in_one_thread(two, monkeypatch):
     def idents(n_tasks=2, n_products=LONG_TASK):
         return set(side_by_side([threading.get_ident] * n_tasks, n_products))
 
@@ -64,9 +67,11 @@ def test_long_products_give_the_same_bits(two, monkeypatch, name):
 
 
 @pytest.mark.processes
-def test_number_of_threads():
-    """Without PyTorch that of the environment or of the processors; with it PyTorch's. A forked
-    process has one thread."""
+def test_the_number_of_threads_is_set_by_the_environment_or_pytorch():
+    """Without PyTorch, it is set by the environment or the processors.
+
+    A forked process has one thread.
+    """
     script = """
 import os, sys
 from spacy_elmo.model.threads import limit_threads, n_threads

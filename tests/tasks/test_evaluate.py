@@ -16,8 +16,8 @@ NAMES = ("premise", "hypothesis", "label")
 
 @pytest.mark.training
 @pytest.mark.commands
-def test_all_of_a_file_counts(know, tmp_path):
-    """Whatever part of the dev data the config takes, and whatever has a weight."""
+def test_every_example_of_a_file_counts(know, tmp_path):
+    """The limit of the dev data and the weights of scores do not matter."""
     nlp = know(CRF)
     block = {"@readers": "spacy.Corpus.v1", "path": None, "gold_preproc": False, "limit": 1}
     nlp.config["corpora"]["dev"] = {**block, "max_length": 3, "augmenter": None}
@@ -37,8 +37,8 @@ def test_all_of_a_file_counts(know, tmp_path):
         assert f"{label} {p} {r} {f}" in words
 
 
-def test_scores_by_label():
-    """Every kind that spaCy's scorer and ours give: dicts, numbers, and none."""
+def test_scores_are_shown_by_label():
+    """The scores are of every form that spaCy's scorer and ours give: dicts, numbers, and none."""
     prf = {"p": 1.0, "r": 0.5, "f": 2 / 3}
     scores = {
         "cats_f_per_type": {"a": prf},
@@ -84,8 +84,8 @@ def test_scores_by_the_reader_of_the_config(know, tmp_path):
 
 @pytest.mark.training
 @pytest.mark.commands
-def test_another_reader(know, tmp_path):
-    """Without a config of `spacy train` it is spaCy's."""
+def test_the_reader_can_be_given(know, tmp_path):
+    """Without a config of `spacy train`, spaCy's reader is the default."""
     nlp = know(QA)
     nlp.to_disk(tmp_path / "pipeline")
     question, context, _ = QUESTIONS[2]
@@ -101,7 +101,7 @@ def test_another_reader(know, tmp_path):
 
 @pytest.mark.training
 @pytest.mark.commands
-def test_nothing_to_score(know, tmp_path):
+def test_a_file_or_pipeline_without_anything_to_score_is_refused(know, tmp_path):
     nlp = know(CRF)
     where = (tmp_path / "pipeline", tmp_path / "test.spacy")
     nlp.to_disk(where[0])

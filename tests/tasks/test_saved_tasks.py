@@ -17,7 +17,7 @@ DOCS["textcat"] = lambda nlp: [nlp.make_doc(text) for text in ("a fine film .", 
 
 
 def outputs_of(pipe, docs):
-    """What the model computes, as arrays."""
+    """Return the outputs of the model as arrays."""
     found = pipe.model.predict(docs)
     segments = [pipe.segmenter(doc) for doc in docs] if hasattr(pipe, "segmenter") else []
     if pipe.name == "elmo_crf":

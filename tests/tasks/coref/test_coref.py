@@ -25,8 +25,8 @@ TASK = COREF
 
 
 @pytest.mark.training
-def test_without_singletons(trained, monkeypatch):
-    """Clusters of one in the corpus are neither learned, nor predicted, nor scored."""
+def test_singletons_are_left_out_if_the_setting_says_so(trained, monkeypatch):
+    """Clusters of one mention are neither learned, nor predicted, nor scored."""
     pipe = trained.get_pipe("elmo_coref")
     monkeypatch.setattr(pipe, "singletons", False)
     data, several = cluster_examples(trained), cluster_examples(trained)
@@ -40,8 +40,7 @@ def test_without_singletons(trained, monkeypatch):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_training_reads_some_sentences(make, monkeypatch):
-    """Consecutive ones, in prediction all."""
+def test_training_reads_consecutive_sentences_and_prediction_all(make, monkeypatch):
     nlp = make(COREF, max_training_sentences=2)
     words = [word for i in range(5) for word in ("Tom", "saw", str(i), ".")]
     doc = make_doc(nlp.vocab, words, [[(0, 1), (4, 5)]], range(0, 20, 4))
@@ -70,7 +69,7 @@ def test_training_reads_some_sentences(make, monkeypatch):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_only_singletons_teach_nothing(make):
+def test_a_corpus_of_singletons_is_refused_if_they_are_left_out(make):
     nlp = make(COREF, singletons=False)
     doc = make_doc(nlp.vocab, ["Tom", "ran"], [[(0, 1)]])
     data = [Example(nlp.make_doc("Tom ran"), doc)]
@@ -83,8 +82,8 @@ def test_only_singletons_teach_nothing(make):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_of_a_long_document(trained, tmp_path):
-    """Of 10,000 tokens with the paper's sizes, in MB beyond the loaded model: the limit is a
-    fourth of what is promised."""
+    """Limit the memory beyond the loaded model to a fourth of the promise: 10,000 tokens, the
+    paper's sizes."""
     tok2vec = {**COREF.tok2vec, "embed": embed(256)}
     sizes = {"encoder_width": 400, "hidden_width": 150, "max_antecedents": 250}
     settings = coref({**tok2vec, "encode": {**tok2vec["encode"], "width": 256}})
@@ -106,7 +105,7 @@ def test_memory_of_a_long_document(trained, tmp_path):
 
 
 @pytest.mark.training
-def test_clusters_of_before_are_replaced(trained):
+def test_earlier_clusters_are_replaced(trained):
     doc = trained.make_doc(CLUSTERS[1][0])
     module.write_clusters(doc, [[(5, 6)]] * 3)
     others = {"coref_clusters_other": [], "coref_clusters_1_2": []}
@@ -118,7 +117,7 @@ def test_clusters_of_before_are_replaced(trained):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_other_keys(make, trained):
+def test_span_groups_have_the_prefix_of_the_setting(make, trained):
     nlp = make(COREF, span_cluster_prefix="chains")
     data = cluster_examples(nlp)
     check_refused(lambda: nlp.initialize(lambda: data), "chains_1")
@@ -164,8 +163,10 @@ def test_wrong_gold_clusters_are_named(trained, clusters, named):
 
 @pytest.mark.training
 def test_mentions_out_of_reach_are_no_error(trained):
-    """Wider than `max_span_width`, across sentences, or across each other; nor are Docs of no and
-    of one token."""
+    """Such mentions are wider than `max_span_width`, or cross a sentence or each other.
+
+    Docs of no or one token are no error either.
+    """
     starts = [i in (0, 5) for i in range(7)]
     one = example("a b c d . e f", [[(0, 4), (3, 6)], [(0, 2), (1, 3)]], starts)
     small = [example("", [[]]), example("Anna", [[(0, 1)]])]
@@ -173,7 +174,8 @@ def test_mentions_out_of_reach_are_no_error(trained):
 
 
 def test_mentions_that_differ_in_whitespace_are_one():
-    """A mention has one cluster, and stands there once, in other tokens, too."""
+    """A mention has one cluster and occurs in it once, also if the predicted Doc has other
+    tokens."""
     predicted = Doc(NLP.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
     reference = Doc(NLP.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
     for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):

@@ -21,7 +21,7 @@ def bilstm(x, layer):
 
 
 @pytest.mark.pipelines
-def test_top_layer_after_the_first(make_nlp):
+def test_taglm_reads_the_top_layer_after_its_first_layer(make_nlp):
     """`second([first(x) ; LM])` with the language model's top layer as it is."""
     taglm = {"@architectures": "spacy-elmo.TagLMEncoder.v1", "embed": embed(6), "width": 10}
     nlp = CRF.add(make_nlp(), {**taglm, "elmo": listener(**TOP)})
@@ -38,7 +38,7 @@ def test_top_layer_after_the_first(make_nlp):
     assert mix.attrs["place"] == "output"
 
 
-def test_only_training_drops():
+def test_dropout_is_only_for_training():
     model = build_birnn(4, dropout=0.5)
     X = [np.ones((3, 4), dtype="float32")]
     model.initialize(X=X)

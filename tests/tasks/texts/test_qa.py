@@ -1,5 +1,5 @@
-"""The component `elmo_qa`: its model against the formulas; what is wrong with gold answers is said;
-the command."""
+"""The component `elmo_qa`: its model against the formulas, its scores against worked examples,
+and errors in gold answers."""
 
 import json
 import math
@@ -36,8 +36,8 @@ TASK = QA
 # The model
 
 
-def test_the_module_is_the_formulas():
-    """Each pair by itself; the recurrent layers are PyTorch's."""
+def test_scores_equal_the_formulas():
+    """Each pair is computed by itself; the recurrent layers are PyTorch's."""
     module = BiDAFSelfAttention(nI=3, nE=2, width=4, dropout=0.5).double().eval()
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1), (2, 6))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
@@ -69,9 +69,9 @@ def trilinear(layer, h, q):
 @pytest.mark.training
 @pytest.mark.parametrize("gap", [1.0, 3000.0])
 @pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[1], UNANSWERABLE[0]])
-def test_loss(trained, monkeypatch, question, gap):
-    """Minus the log of the probability that the first and the last token are right, in float64.
-    No answer is one more token with scores 0."""
+def test_the_loss_equals_the_formula(trained, monkeypatch, question, gap):
+    """It is minus the log of the probability that the first and the last token are right, in
+    float64. No answer is one more token with scores 0."""
     pipe = trained.get_pipe("elmo_qa")
     monkeypatch.setitem(pipe.cfg, NO_ANSWER, not question[2])
     (example,) = question_examples(trained, [question])
@@ -95,7 +95,7 @@ def test_loss(trained, monkeypatch, question, gap):
 
 @pytest.mark.parametrize("no_answer", [False, True])
 @pytest.mark.parametrize("n_sentences", [1, 3])
-def test_the_best_span_is_that_of_all(no_answer, n_sentences):
+def test_the_best_span_is_the_best_of_all_spans(no_answer, n_sentences):
     """Its score is a softmax over the spans of the sentences, and no answer."""
     rng = np.random.default_rng(0)
     missing = 0
@@ -121,7 +121,7 @@ def test_the_best_span_is_that_of_all(no_answer, n_sentences):
     assert bool(missing) == no_answer
 
 
-def test_scores_far_apart_are_probabilities():
+def test_scores_far_apart_give_probabilities():
     scores = np.array([[3000.0, -3000.0], [-3000.0, 3000.0], [0.0, 0.0]], dtype="float32")
     assert best_span(scores, 17, np.zeros(3)) == (0, 2, 1.0)
     start, end, score = best_span(scores, 17, np.arange(3))
@@ -167,7 +167,7 @@ def test_long_contexts_are_read_in_windows(trained, monkeypatch):
 @pytest.mark.training
 @pytest.mark.pipelines
 def test_no_answer_is_learned(make):
-    """Saved and loaded, the model does the same; a Doc without the group is not annotated."""
+    """The saved and loaded model does the same. A Doc without the group is not annotated."""
     nlp = make(QA)
     data = question_examples(nlp, [*QUESTIONS, *UNANSWERABLE])
     QA.train(nlp, steps=60, data=data)
@@ -182,8 +182,8 @@ def test_no_answer_is_learned(make):
 
 
 @pytest.mark.training
-def test_a_model_that_knows_no_questions_without_an_answer(trained):
-    """It answers them, and does not learn from them."""
+def test_a_model_trained_only_with_answers_always_answers(trained):
+    """It does not learn from questions without an answer."""
     examples = question_examples(trained, UNANSWERABLE)
     assert trained.get_pipe("elmo_qa").update(examples)["elmo_qa"] == 0.0
     assert all(trained(example.predicted).spans["answer"] for example in examples)
@@ -225,8 +225,8 @@ def test_wrong_gold_answers_are_named(trained, make):
         ("Ann Smith - Jones ran", 3, "Who ? Ann Smith-Jones ran", (1, 2)),
     ],
 )
-def test_other_tokens_than_the_reference(trained, context, answer, text, wanted):
-    """Answers go to the predicted Doc's tokens; one within a token becomes the whole token."""
+def test_answers_are_aligned_with_the_predicted_tokens(trained, context, answer, text, wanted):
+    """An answer within a token becomes the whole token."""
     reference = make_pair(trained, "Who ?", context.split(), QUESTION)
     reference.spans["answer"] = [reference[answer : answer + 1]]
     words = text.split()
@@ -242,7 +242,7 @@ def test_other_tokens_than_the_reference(trained, context, answer, text, wanted)
 
 @pytest.mark.training
 @pytest.mark.commands
-def test_ask(trained, tmp_path):
+def test_ask_command(trained, tmp_path):
     def ask(*options, status=0):
         output = run_elmo("ask", *where, *options, status=status).output
         return json.loads(output) if "--json" in options else " ".join(output.split())
@@ -275,7 +275,7 @@ CONTEXT = "Maria's 1990s song, a hit, won in Rome."
 
 
 @pytest.mark.parametrize("context", ["  The song.", "The song. "])
-def test_blanks_around_answers(context):
+def test_blanks_around_answers_are_removed(context):
     answers = [{"text": " song", "answer_start": context.index(" song")}]
     doc = make_question(spacy.blank("en"), "What?", context, answers)
     assert [span.text for span in doc.spans["answer"]] == ["song"]
@@ -295,7 +295,7 @@ def test_blanks_around_answers(context):
         ("U.S.", "us", 1.0),
     ],
 )
-def test_f1(answer, gold, wanted):
+def test_f1_of_words_equals_worked_examples(answer, gold, wanted):
     assert f1_of_words(answer, gold) == pytest.approx(wanted)
 
 
@@ -315,7 +315,7 @@ JUDGED = [
 ]
 
 
-def test_scores():
+def test_scores_equal_worked_examples():
     nlp = spacy.blank("en")
     examples = []
     for texts, tokens, exact, f1 in JUDGED:
