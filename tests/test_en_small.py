@@ -93,7 +93,7 @@ def test_vectors_know_their_sentence(nlp):
 
 @pytest.mark.pipelines
 def test_a_misspelled_word_is_near_the_word(nlp):
-    """It reads characters: a typo's nearest word is the word."""
+    """The model reads characters: a typo's nearest word is the word."""
     words = ["government", "beautiful", "university", "yesterday", "children", "important"]
     typos = ["goverment", "beautifull", "univeristy", "yesterdy", "childern", "importent"]
     vectors = nlp.get_pipe("elmo").bilm.token_vectors([*words, *typos])

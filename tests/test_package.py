@@ -18,7 +18,7 @@ from helpers.commands import run_python
 ROOT = Path(__file__).parents[1]
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND = re.compile(r"spacy elmo|torchrun|tensorboard|python -m")
-# The names of each group, most of which are spacy-elmo.NAME.
+# The names of each group. Most of them are spacy-elmo.NAME.
 GROUPS = {
     "factories": "elmo elmo_coref elmo_crf elmo_qa elmo_srl elmo_textpair",
     "architectures": "BCN.v1 BiDAFSelfAttention.v1 BiLM.v1 BiRNN.v1 CRFTagger.v1 ConcatEmbed.v1"

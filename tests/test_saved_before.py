@@ -294,7 +294,7 @@ def test_models_convert_to_the_same_weights(saved):
 @pytest.mark.parametrize("format", written_vectors.FORMATS)
 @pytest.mark.parametrize(("layers", "dtype"), [("average", "float32"), ("all", "float16")])
 def test_written_vectors_are_read_and_written_the_same(saved, format, layers, dtype):
-    """What was written can be read; the same command writes the same, to the same layout."""
+    """The same command writes the same vectors to the same layout."""
     suffix = "" if format == "spacy" else f".{format}"
     old, new = (saved / "embedded" / f"{name}{suffix}" for name in (f"{layers}-{dtype}", "new"))
     kind = "tensor" if layers == "average" else "layers"

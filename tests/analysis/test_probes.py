@@ -145,7 +145,7 @@ def test_only_the_layer_with_the_context_finds_senses():
     train, test = words_in_context(300, 1), words_in_context(150, 2)
     rows = list(probes.probe_senses(train, test, ["0", "1", "2"]))
     found = {(row.method, row.input): row.scores["accuracy"] for row in rows}
-    # By hand: sense 0 is the most frequent of every word.
+    # Sense 0 is the most frequent of every word.
     baseline = sum(label.endswith("_0") for label in test.labels) / len(test)
     assert found["most frequent sense", ""] == pytest.approx(baseline)
     for method in ("nearest neighbor", "logistic regression"):

@@ -116,8 +116,8 @@ def test_corpora_are_tokenized_in_the_language(folder, tmp_path):
     run_elmo("corpus", "a.jsonl", "out")  # it is there
     with pytest.raises(ValueError, match="`lang`"):
         list(read_sentences(find_files("a.jsonl")))
-    # Corpora of sentences of earlier versions have the language that was the default, which nobody
-    # asked for. It splits nothing.
+    # Corpora of sentences of earlier versions have the default language, which was not asked
+    # for. It splits nothing.
     arguments = ("corpus", "text.txt", "sentences", "-n", 1)
     run_elmo(*arguments, "--lang", "en")
     run_elmo(*arguments)

@@ -75,7 +75,7 @@ def test_the_page_has_the_gold_senses(run):
 
 
 def test_the_page_compares_periods(run):
-    """It has distances with their p for each two labels, and the source and date of each dot."""
+    """Each two labels have a distance with its p, and each dot has its source and date."""
     docs = [Doc(Vocab(), words=["a", "bank", str(i % 3)]) for i in range(6)]
     for i, doc in enumerate(docs):
         doc.spans["century"] = [Span(doc, 1, 2, "18th" if i < 3 else "19th")]

@@ -29,7 +29,7 @@ def folder(filled, tmp_path, monkeypatch):
     monkeypatch.chdir(place)
     ops = get_current_ops()
     yield place
-    set_current_ops(ops)  # of which docs/faq.md takes others
+    set_current_ops(ops)  # docs/faq.md sets others.
 
 
 ALL = [(page, False) for page in PAGES]

@@ -1,4 +1,4 @@
-"""The project pretrains on text of one's own as README.md says, without any asset."""
+"""Pretraining on your own text works as README.md says, without any asset."""
 
 import shutil
 import sys
@@ -16,8 +16,8 @@ TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
 
 
 @pytest.mark.processes
-def test_the_workflow_on_text_of_ones_own(tmp_path, monkeypatch):
-    """In a copy of the project without assets."""
+def test_the_workflow_on_your_own_text(tmp_path, monkeypatch):
+    """The project is copied without assets."""
     project = tmp_path / "project"
     for name in ("configs", "scripts"):
         shutil.copytree(PROJECT / name, project / name)

@@ -1,4 +1,4 @@
-"""The pictures show the means of the runs, and can be read on any page."""
+"""Pictures show the means of the runs, and are the same in each run."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -50,13 +50,13 @@ PROBES = [
 
 @pytest.fixture
 def figure(monkeypatch):
-    """What is drawn, in place of a file."""
+    """Return the figure that is drawn in place of a file."""
     figure = Figure()
     monkeypatch.setattr(plot_results, "picture", lambda *_: nullcontext(figure))
     return figure
 
 
-def test_sample_efficiency(figure):
+def test_lines_show_means_and_deviations_by_share(figure):
     plot_results.draw_sample_efficiency(EFFICIENCY, Path("a.svg"))
     (axes,) = figure.axes
     assert (axes.get_title(), axes.get_ylabel()) == ("UNER EWT", "entity F")
@@ -70,7 +70,7 @@ def test_sample_efficiency(figure):
         np.testing.assert_allclose(ends, [[mean - deviation, mean + deviation] for mean in means])
 
 
-def test_layer_weights(figure):
+def test_bars_show_the_mean_layer_weights(figure):
     plot_results.draw_layer_weights(LEARNED[:3], Path("a.svg"))
     (axes,) = figure.axes
     both = "ELMo at input and output"
@@ -83,8 +83,8 @@ def test_layer_weights(figure):
     np.testing.assert_allclose(widths, expected)
 
 
-def test_pictures_are_the_same_again(tmp_path, capsys):
-    """Without a background, a date, or anything that is drawn anew."""
+def test_pictures_are_the_same_in_each_run(tmp_path, capsys):
+    """They have no background and no date."""
     write_runs([*EFFICIENCY, *LEARNED, *PROBES], tmp_path / "runs")
     evaluation = {"perplexity": {"forward": 90.0, "backward": 80.0, "mean": 85.0}, "tokens": 1000}
     speed = {"tokens_per_second": 10.0, "elapsed": 100.0}

@@ -1,4 +1,5 @@
-"""The figures of the project's runs on disk."""
+"""Runs on disk: a run replaces itself, wrong lines are named, and concurrent writers lose
+nothing."""
 
 import json
 import subprocess
@@ -22,8 +23,8 @@ def probe(layer):
     return make_run(f"probe ud_ewt layer {layer}", 1, {"accuracy": 1.0}, task="tag")
 
 
-def test_what_is_written_is_read(tmp_path):
-    """A file an experiment, a line a run, with the keys that were set and no others."""
+def test_written_runs_are_read(tmp_path):
+    """Each experiment has a file, and each run a line with the keys that were set and no others."""
     mixes = {"ner": [{"weights": [0.2, 0.5, 0.3], "gamma": 1.5}]}
     one = ner(0, 0.25, mixes=mixes, model={}, notes="kept")
     two = [probe(0), probe(1)]
@@ -39,8 +40,8 @@ def test_what_is_written_is_read(tmp_path):
     assert read_runs(tmp_path / "missing") == []
 
 
-def test_a_run_takes_the_place_of_itself(tmp_path):
-    """Those that are outdated go, of the same experiments alone."""
+def test_a_run_replaces_itself(tmp_path):
+    """Outdated runs of the same experiments are deleted."""
     write_runs([ner(0, 0.1), ner(1, 0.2)], tmp_path)
     write_runs([ner(2, 0.3), ner(0, 0.4)], tmp_path)
     runs = [ner(0, 0.4), ner(1, 0.2), ner(2, 0.3)]
@@ -85,8 +86,7 @@ for seed in range(int(sys.argv[2]), int(sys.argv[3])):
 
 
 @pytest.mark.processes
-def test_processes_that_write_at_the_same_time(tmp_path):
-    """Nothing of one is lost by another's writing."""
+def test_concurrent_writers_lose_nothing(tmp_path):
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, *part], env=environment())
         for part in (("0", "40"), ("40", "80"))

@@ -1,4 +1,5 @@
-"""What is made of a language model's text, beside a language model."""
+"""Scripts for the text of a language model: nothing of the text is lost, and widened models
+compute the same."""
 
 import lzma
 from collections import Counter
@@ -21,7 +22,7 @@ from helpers.rounding import check_close
 TEXT = "".join(f"sentence {number} .\n" for number in range(10))
 
 
-def test_hold_out(tmp_path):
+def test_held_out_sentences_are_the_last(tmp_path):
     (tmp_path / "text.txt").write_text(TEXT)
     files = [tmp_path / name for name in ("text.txt", "new/train.txt", "new/dev.txt")]
     call("data.hold_out", *files, "--sentences", 3)
@@ -31,9 +32,11 @@ def test_hold_out(tmp_path):
     assert "10 cannot be held out" in output
 
 
-def test_weigh_sources(tmp_path):
-    """Three rounds of 12 tokens of other sources, and at least 6 of the wiki each: of its five
-    documents of 4 tokens all come in turn."""
+def test_sources_have_their_share_in_each_round(tmp_path):
+    """Three rounds have 12 tokens of other sources each, and at least 6 of the wiki.
+
+    Its five documents of 4 tokens all come in turn.
+    """
     names = [f"wiki {number}" for number in range(5)] + [f"talk {number}" for number in range(3)]
     text = "".join(f"{name}\nthe end\n\n" for name in names)
     index = [f"{name[:4]}\t{name}\t{3 * place}\t2\n" for place, name in enumerate(names)]
@@ -64,7 +67,7 @@ def test_weigh_sources(tmp_path):
 # Other scripts
 
 
-def test_prepare_text(tmp_path):
+def test_books_become_sentences_and_headings(tmp_path):
     book = tmp_path / "book.txt"
     book.write_text("One two\nthree. Four\n\nHeading\n\nFive, six.\n", "utf8")
     call("data.prepare_text", tmp_path / "out" / "train.txt", book)
@@ -73,7 +76,7 @@ def test_prepare_text(tmp_path):
 
 
 @pytest.mark.processes
-def test_demo_data_is_the_same_every_time(tmp_path):
+def test_the_demo_data_is_the_same_in_each_run(tmp_path):
     call("demo.data", tmp_path / "a")
     run("demo.data", tmp_path / "b")  # another process has other hashes
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
@@ -98,7 +101,7 @@ def word_vectors(path, words, width=3):
 
 @pytest.fixture
 def widened(tmp_path):
-    """A model with its softmax, and the same model with wider layers and more words."""
+    """Return a model with its softmax, and the same model with wider layers and more words."""
     bilm = tiny_bilm()
     words = Vocabulary(["<S>", "</S>", "<UNK>", "the", "cat", "dog", "."])
     rng = np.random.default_rng(0)
@@ -141,8 +144,8 @@ def test_a_widened_softmax_knows_more_words(widened):
     assert wide.arrays()["weight"][new.ids_of(["sat"])].any()
 
 
-def test_weigh_several_texts(tmp_path):
-    """A further text with its index, one without an index, and a source that is left out."""
+def test_sources_of_several_texts_are_weighed(tmp_path):
+    """One text has an index, one has none, and one source is left out."""
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     (tmp_path / "a.tsv").write_text("wiki\ta\t0\t1\nlaw\tb\t1\t1\n")
     (tmp_path / "b.txt.xz").write_bytes(lzma.compress(b"three\nfour\n"))

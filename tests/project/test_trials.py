@@ -1,4 +1,4 @@
-"""What the plans of the experiments hold, and which sentences a share is."""
+"""Plans of the experiments have every row, and shares are nested."""
 
 from collections import defaultdict
 from itertools import product
@@ -24,7 +24,7 @@ def test_full_plan_has_every_row_with_every_seed():
 
 
 def test_quick_plan_has_every_experiment():
-    """The same rows with one seed, and never all sentences."""
+    """Its rows have one seed, and never all sentences."""
     plans = (trials.quick_plan(), trials.full_plan())
     quick, full = ({(t.experiment, t.data, t.variant) for t in plan} for plan in plans)
     assert quick == full
@@ -35,7 +35,10 @@ def test_quick_plan_has_every_experiment():
 
 @pytest.mark.parametrize("n_examples", [1, 57, 3394])
 def test_shares_are_nested(n_examples):
-    """1 % are part of the 3 %, and so on; every share has its size. Those of seeds differ."""
+    """The sentences of 1 % are part of those of 3 %, and so on.
+
+    Every share has its size. Shares of two seeds differ.
+    """
     previous: set[int] = set()
     for share in (0.01, 0.03, 0.1, 0.3, 0.5, 1.0):
         chosen = choose(n_examples, share, seed=3)

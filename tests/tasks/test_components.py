@@ -78,7 +78,7 @@ OUTPUT = "model.output_tok2vec"
     ids=lambda value: getattr(value, "factory", None),
 )
 def test_a_component_learns_from_elmo(make_nlp, tmp_path, task, tok2vec, output, places):
-    """It finds the same after its listeners are replaced by the language model."""
+    """Predictions stay the same after its listeners are replaced by the language model."""
     nlp = task.add(make_nlp(), tok2vec, **output)
     task.train(nlp)
     found = task.found_by(nlp)

@@ -82,7 +82,7 @@ def test_partition_marginals_and_best_tags_equal_brute_force(seed):
 
 
 SPANS = [(s, e, label) for s in range(3) for e in range(s + 1, 4) for label in "AB"]
-# All sets of spans of three tokens, in order, which are written down by hand, not by the matrix.
+# All sets of spans of three tokens, in order. They do not come from the matrix.
 SETS = [
     list(chosen)
     for n in range(4)

@@ -86,7 +86,7 @@ def test_gold_predicates_come_from_the_doc_or_the_reference(trained, load):
 @pytest.mark.parametrize(
     ("before", "predicates"), [(None, "model"), (None, "gold"), ("model", "gold")]
 )
-def test_predicates_are_not_learned_if_they_are_given(make, load, before, predicates):
+def test_predicates_cost_nothing_in_training_if_they_are_given(make, load, before, predicates):
     """Tags V in sentences without a flag cost nothing, and are unknown afterwards."""
     nlp = make(SRL, predicates=before or predicates)
     data = role_examples(nlp)

@@ -70,8 +70,8 @@ def trilinear(layer, h, q):
 @pytest.mark.parametrize("gap", [1.0, 3000.0])
 @pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[1], UNANSWERABLE[0]])
 def test_the_loss_equals_the_formula(trained, monkeypatch, question, gap):
-    """It is minus the log of the probability that the first and the last token are right, in
-    float64. No answer is one more token with scores 0."""
+    """The loss is minus the log of the probability that the first and the last token are right,
+    in float64. No answer is one more token with scores 0."""
     pipe = trained.get_pipe("elmo_qa")
     monkeypatch.setitem(pipe.cfg, NO_ANSWER, not question[2])
     (example,) = question_examples(trained, [question])
@@ -183,7 +183,7 @@ def test_no_answer_is_learned(make):
 
 @pytest.mark.training
 def test_a_model_trained_only_with_answers_always_answers(trained):
-    """It does not learn from questions without an answer."""
+    """Questions without an answer teach it nothing."""
     examples = question_examples(trained, UNANSWERABLE)
     assert trained.get_pipe("elmo_qa").update(examples)["elmo_qa"] == 0.0
     assert all(trained(example.predicted).spans["answer"] for example in examples)
