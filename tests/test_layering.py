@@ -131,7 +131,6 @@ def test_imports_follow_the_arrows(what):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.corpora
 def test_imports_have_no_circles():
     graph = {module: set() for module in MODULES}
     for one in all_imports():

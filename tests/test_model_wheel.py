@@ -13,6 +13,8 @@ from spacy_elmo.weights import BUNDLED, locate
 
 from helpers.page_blocks import run_page
 
+pytestmark = pytest.mark.pipelines
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "wheels"))
 try:
     import model as builder
@@ -41,7 +43,6 @@ def installed(model, tmp_path, monkeypatch):
     sys.modules.pop(model.module, None)
 
 
-@pytest.mark.pipelines
 def test_a_wheel_is_a_pipeline_with_the_weights(model, installed):
     lang, text, source = SENTENCES[model.name]
     nlp = importlib.import_module(model.module).load(exclude=[])

@@ -37,8 +37,8 @@ FORBIDDEN = re.compile("|".join(rf"\b{name}" for name in NAMES))
 
 # By file and name: why it may stand there.
 ALLOWED = {
-    ("frozen/test_threads.py", "os.cpu_count"): "the default is the machine's number of cores",
-    ("frozen/test_threads.py", "os.sched_getaffinity"): "the default is the number of cores",
+    ("model/test_threads.py", "os.cpu_count"): "the default is the machine's number of cores",
+    ("model/test_threads.py", "os.sched_getaffinity"): "the default is the number of cores",
     ("export/test_ray.py", "time.sleep"): "waits for the first shard, however long it takes",
     ("helpers/file_server.py", "time.sleep"): "a slow reply; nothing is expected of how slow",
     ("helpers/fuzz.py", "time.process_time"): "a limit far above what a file takes",

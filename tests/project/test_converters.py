@@ -11,6 +11,8 @@ from spacy_elmo.tasks.crf.corpus import make_bio_corpus
 
 from helpers.project_scripts import call, docs
 
+pytestmark = pytest.mark.commands
+
 
 @pytest.fixture
 def convert(here):

@@ -83,6 +83,7 @@ def test_bars_show_the_mean_layer_weights(figure):
     np.testing.assert_allclose(widths, expected)
 
 
+@pytest.mark.commands
 def test_pictures_are_the_same_in_each_run(tmp_path, capsys):
     """They have no background and no date."""
     write_runs([*EFFICIENCY, *LEARNED, *PROBES], tmp_path / "runs")

@@ -19,6 +19,7 @@ def corpus(tmp_path):
     return tmp_path / "a.spacy"
 
 
+@pytest.mark.commands
 def test_probes_become_runs(corpus, tmp_path, tiny_weights):
     out = tmp_path / "runs"
     tasks = ["tag", "senses:senses"]

@@ -19,6 +19,8 @@ from helpers.models import tiny_bilm
 from helpers.project_scripts import call, docs, run
 from helpers.rounding import check_close
 
+pytestmark = pytest.mark.commands
+
 TEXT = "".join(f"sentence {number} .\n" for number in range(10))
 
 
