@@ -1,5 +1,4 @@
-"""The bundled English model: small, documented, deterministic, and its vectors know their
-sentence."""
+"""The bundled English model is small and deterministic, and its vectors know their sentence."""
 
 import json
 from pathlib import Path

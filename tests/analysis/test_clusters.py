@@ -1,5 +1,4 @@
-"""Clusters of occurrences: found where there are clouds, numbered alike in all layers, described
-by words."""
+"""Clusters of occurrences are the clouds of their vectors, numbered alike in all layers."""
 
 import math
 from collections import Counter

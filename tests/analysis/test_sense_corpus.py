@@ -1,5 +1,4 @@
-"""Corpora with WordNet senses: every format gives the same sentences, and broken files are
-named."""
+"""Corpora with WordNet senses read alike in every format, and broken files are named."""
 
 import gzip
 import json

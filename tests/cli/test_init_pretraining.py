@@ -1,5 +1,5 @@
-"""`spacy elmo init-pretraining` writes a config that `pretrain` reads, for the text and the time
-at hand."""
+"""`spacy elmo init-pretraining` writes a config that `pretrain` reads, for the text and time
+given."""
 
 import warnings
 from types import SimpleNamespace

@@ -1,5 +1,4 @@
-"""`spacy elmo pretrain`: what it trains on, how it is interrupted and resumed, and its last
-words."""
+"""`spacy elmo pretrain`: its models, interrupts and resuming, and its last words."""
 
 import os
 import signal

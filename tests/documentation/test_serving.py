@@ -20,8 +20,7 @@ def test_service_under_load(make_nlp, tmp_path):
 
 
 def test_the_load_test_finds_faults():
-    """Faults are other vectors, an open file more, an error without a broken request, and
-    growth."""
+    """Faults are other vectors, another open file, an unexpected error, and growth."""
     good = {"checksum": "a", "handles": 9, "errors": {"UnicodeDecodeError": 2}, "memory": 100}
     assert soak.faults([good, good]) == []
     for change in ({"checksum": "b"}, {"handles": 10}, {"errors": {"KeyError": 1}}):

@@ -1,5 +1,4 @@
-"""Rules of writing for docstrings, comments and names of tests, and for the prose of README and
-docs."""
+"""Rules of writing for docstrings, comments, names of tests, README and docs."""
 
 import ast
 import re

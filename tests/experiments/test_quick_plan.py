@@ -1,5 +1,4 @@
-"""Every experiment of the project runs in minutes on the real corpora, with the project's
-commands."""
+"""Every experiment of the project runs in minutes on the real corpora."""
 
 import shutil
 import subprocess

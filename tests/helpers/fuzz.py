@@ -43,8 +43,7 @@ Job = tuple[str, int, bool]
 
 
 def peak_megabytes() -> float:
-    """Return the peak memory of this process since `forget_peak`; 0 if the system does not know
-    it."""
+    """Return the peak memory of this process since `forget_peak`; 0 if it is not known."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0.0

@@ -8,8 +8,7 @@ from spacy_elmo.export.sharding import _make_shard
 
 
 def killed_at_tenth(job, folder, plan, settings, name, *rest):
-    """Kill the process once for every tenth shard, as the system does if there is no memory
-    left."""
+    """Kill the process once for every tenth shard, like a system without memory left."""
     killed = Path(folder.path, "..", f"killed-{name}")
     if name.startswith("part-000") and name[9] == "3" and not killed.exists():
         killed.touch()

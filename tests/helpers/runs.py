@@ -32,7 +32,7 @@ def write_texts(folder) -> None:
 
 
 def run_config(folder, *, seed: int = 0, init: Any = None, **training: Any) -> Config:
-    """Return the config of a run on the texts of a folder; `init` are settings of
+    """Return the config of a run on the texts of a folder, with settings `init` of
     `[pretraining]`."""
     texts = (str(folder / name) for name in ("train.txt", "dev.txt"))
     settings = pretraining_config(*texts, **training)

@@ -1,5 +1,4 @@
-"""Components of `spacy_elmo.tasks`: a small one of each, a few examples to memorize, and what it
-finds in a Doc."""
+"""Components of `spacy_elmo.tasks`: a small one of each, and a few examples to memorize."""
 
 import operator
 from collections.abc import Callable

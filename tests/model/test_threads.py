@@ -1,5 +1,4 @@
-"""Threads: two long tasks run side by side, with the same bits and errors as one after the
-other."""
+"""Threads: two long tasks run side by side, with the same bits and errors as in turn."""
 
 import os
 import threading

@@ -10,8 +10,7 @@ from scripts.experiments.bootstrap import interval
 
 
 def run(variant, right, seed=0):
-    """Return a run whose documents have the given numbers of right mentions, of ten, by all
-    metrics."""
+    """Return a run whose documents have the given numbers of right mentions, of ten."""
     counts = [{name: [n, 10, n, 10] for name in CLUSTER_METRICS} for n in right]
     return make_run(f"coref litbank_coref {variant}", seed, counts=counts)
 

@@ -19,8 +19,7 @@ def convert(here):
     """Converts such files in a folder of the test's own; what is printed."""
 
     def convert(name, files, arguments=None, fails=False):
-        """Make a function that converts files in the test's own folder, and returns what is
-        printed."""
+        """Make a function that converts files in the test's own folder, and returns the output."""
         for path, content in files.items():
             Path(path).parent.mkdir(exist_ok=True)
             Path(path).write_bytes(content.encode("utf8", "surrogateescape"))

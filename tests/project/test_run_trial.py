@@ -108,8 +108,7 @@ def test_a_trial_gives_scores_history_and_mixes(try_it, name, data, variant, sco
 
 
 def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
-    """The scored model, with its language model, is the one of the best evaluation, not of the
-    last."""
+    """The last model, and its language model, may be worse than those of the best evaluation."""
     scores = iter([0.1, 0.9, 0.2, 0.3])
     kept, found = [], []
 

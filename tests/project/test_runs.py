@@ -1,5 +1,4 @@
-"""Runs on disk: a run replaces itself, wrong lines are named, and concurrent writers lose
-nothing."""
+"""Runs on disk: a run replaces itself, wrong lines are named, and concurrent writes stay."""
 
 import json
 import subprocess

@@ -1,5 +1,4 @@
-"""Scripts for the text of a language model: nothing of the text is lost, and widened models
-compute the same."""
+"""Scripts for the text of a language model lose nothing, and widened models compute the same."""
 
 import lzma
 from collections import Counter

@@ -34,8 +34,7 @@ def model_of(config):
 
 
 def settings_of(config):
-    """Return all settings that the result of a training depends on, defaults included, without
-    its data."""
+    """Return all settings, defaults included, that a training's result depends on, without data."""
     filled = load_model_from_config(config, auto_fill=True).config.interpolate()
     del filled["paths"], filled["corpora"]["train"]
     filled.pop("elmo", None)  # the width, which has its place by now

@@ -1,5 +1,7 @@
-"""All components of `spacy_elmo.tasks`: they learn with any tok2vec, keep what they learned,
-ignore what is not annotated, and name impossible settings."""
+"""All components of `spacy_elmo.tasks` learn with any tok2vec and keep what they learned.
+
+Tokens without annotation teach nothing, and impossible settings are named.
+"""
 
 import pickle
 from dataclasses import replace
@@ -110,8 +112,10 @@ def test_a_component_learns_with_its_default_settings(task, make_nlp):
 @pytest.mark.training
 @pytest.mark.pipelines
 def test_a_component_listens_to_a_tok2vec(task):
-    """The tok2vec sees all Docs of a batch, also those without annotation: spaCy's listener
-    refuses other Docs than it was sent."""
+    """The tok2vec sees all Docs of a batch, also those without annotation.
+
+    spaCy's listener refuses other Docs than it was sent.
+    """
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": task.tok2vec})
     task.add(nlp, {"@architectures": "spacy.Tok2VecListener.v1", "width": 16})

@@ -1,5 +1,4 @@
-"""Maps of occurrences: projections, alignment and neighbors against brute force, and their
-packed numbers."""
+"""Maps of occurrences: projections, alignment, neighbors and packed numbers are right."""
 
 import numpy as np
 import pytest

@@ -82,8 +82,10 @@ def test_a_corpus_of_singletons_is_refused_if_they_are_left_out(make):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_of_a_long_document(trained, tmp_path):
-    """Limit the memory beyond the loaded model to a fourth of the promise: 10,000 tokens, the
-    paper's sizes."""
+    """The limit for 10,000 tokens with the paper's sizes is a fourth of the promised memory.
+
+    It is measured beyond the loaded model.
+    """
     tok2vec = {**COREF.tok2vec, "embed": embed(256)}
     sizes = {"encoder_width": 400, "hidden_width": 150, "max_antecedents": 250}
     settings = coref({**tok2vec, "encode": {**tok2vec["encode"], "width": 256}})
@@ -174,8 +176,7 @@ def test_mentions_out_of_reach_are_no_error(trained):
 
 
 def test_mentions_that_differ_in_whitespace_are_one():
-    """A mention has one cluster and occurs in it once, also if the predicted Doc has other
-    tokens."""
+    """A mention occurs once in its only cluster, also in other tokens."""
     predicted = Doc(NLP.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
     reference = Doc(NLP.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
     for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):

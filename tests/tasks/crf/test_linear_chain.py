@@ -44,8 +44,7 @@ def total(tags, scores, chains):
 
 
 def brute_force(scores, chains, agrees=lambda tags: True):
-    """Return log Z, the marginals of tags and of pairs, and the best sequence, from all sequences
-    that agree.
+    """Return log Z, marginals of tags and of pairs, and the best of all sequences that agree.
 
     The largest exponent is taken out.
     """

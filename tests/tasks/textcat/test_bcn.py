@@ -24,8 +24,7 @@ def attend(values):
 
 
 def by_formula(module, sequences, joined):
-    """Return the formula's scores of one sequence at a time, without padding; the LSTMs are
-    PyTorch's own."""
+    """Return the scores of one sequence at a time, without padding; the LSTMs are PyTorch's own."""
     for x, other in zip(sequences, joined):
         if not len(x):
             pooled = np.zeros(4 * (16 + other.shape[1]))
@@ -75,8 +74,7 @@ def inputs(vectors):
     ],
 )
 def test_gradients_equal_finite_differences(build, settings, max_batch_tokens):
-    """The gradients of the cross-entropy are of inputs at both places and of all weights, in any
-    batches."""
+    """The gradients are of inputs at both places and of all weights, in any batches."""
     rng = np.random.default_rng(0)
     vocab = spacy.vocab.Vocab()
     docs = [make_pair(vocab, *texts) for texts in (("a b c", "d"), ("", ""), ("a", "b"))]

@@ -1,5 +1,4 @@
-"""The component `elmo_qa`: its model against the formulas, its scores against worked examples,
-and errors in gold answers."""
+"""The component `elmo_qa`: its model by the formulas, its scores by worked examples, its errors."""
 
 import json
 import math
@@ -70,8 +69,10 @@ def trilinear(layer, h, q):
 @pytest.mark.parametrize("gap", [1.0, 3000.0])
 @pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[1], UNANSWERABLE[0]])
 def test_the_loss_equals_the_formula(trained, monkeypatch, question, gap):
-    """The loss is minus the log of the probability that the first and the last token are right,
-    in float64. No answer is one more token with scores 0."""
+    """The loss is minus the log of the probability that first and last token are right.
+
+    The formula is computed in float64. No answer is one more token with scores 0.
+    """
     pipe = trained.get_pipe("elmo_qa")
     monkeypatch.setitem(pipe.cfg, NO_ANSWER, not question[2])
     (example,) = question_examples(trained, [question])

@@ -1,5 +1,4 @@
-"""The component `elmo_textpair`: its model against the formulas, its accuracy, and errors in
-examples."""
+"""The component `elmo_textpair`: its model by the formulas, its accuracy, its errors."""
 
 import numpy as np
 import pytest
@@ -30,8 +29,10 @@ def pool(v):
 
 
 def test_scores_equal_the_formulas():
-    """Each pair is computed by itself, also one with an empty text; the recurrent layers are
-    PyTorch's."""
+    """Each pair is computed by itself, also one with an empty text.
+
+    The recurrent layers are PyTorch's.
+    """
     module = ESIM(nI=3, nE=2, nO=3, width=4, dropout=0.5).double().eval()
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1, 2), (2, 5, 0))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
