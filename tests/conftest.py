@@ -1,4 +1,4 @@
-"""What the tests share: tiny models on disk, and the corpora beside the checkout."""
+"""Fixtures of all tests: tiny models on disk, and the corpora beside the checkout."""
 
 import gc
 import os
@@ -56,7 +56,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True)
 def no_process_without_a_mark(request):
-    """What starts a process has the mark, which `make check` leaves out."""
+    """Fail a test that starts a process without the mark, so that `make check` stays fast."""
     _started.clear()
     yield
     if _started and request.node.get_closest_marker("processes") is None:

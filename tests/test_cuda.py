@@ -1,4 +1,4 @@
-"""On a GPU."""
+"""Vectors, gradients, pretraining and tasks on a GPU equal those on the CPU."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ TEXTS = ["They sat on the bank of the river .", "", "A bank", "naïve 日本語 
 
 
 @pytest.mark.parametrize("start", [None, "warm"])
-def test_embed_is_the_cpu_s(start):
-    """The second time with known token vectors, and from the state of the first."""
+def test_vectors_equal_those_of_the_cpu(start):
+    """The second time, token vectors are known, and the state of the first is carried."""
     bilm, moved = tiny_module(), tiny_module().to(DEVICE)
     expected_state = state = start
     for _ in range(2):
@@ -45,7 +45,7 @@ def test_embed_is_the_cpu_s(start):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "auto"])
-def test_every_precision(precision):
+def test_every_precision_on_a_gpu(precision):
     resolved = resolve_module_precision(precision, torch.device(DEVICE))
     assert resolved in ("float32", "bfloat16", "float16")
     expected, _ = tiny_module().embed(SENTENCES)
@@ -57,6 +57,7 @@ def test_every_precision(precision):
         assert len(cosines.flatten()) == 0 or cosines.min() > 0.999
 
 
+@pytest.mark.pipelines
 def test_vectors_are_on_the_cpu(make_nlp):
     alone, nlp = make_nlp(store_layers=True), make_nlp(store_layers=True)
     nlp.get_pipe("elmo").move_to(DEVICE)
@@ -67,7 +68,8 @@ def test_vectors_are_on_the_cpu(make_nlp):
     assert isinstance(nlp("A bank")[1].similarity(nlp("bank")[0]), float)
 
 
-def test_gradients_are_the_cpu_s():
+@pytest.mark.training
+def test_gradients_equal_those_of_the_cpu():
     bilms = [tiny_module().requires_grad_(True) for _ in range(2)]
     bilms[1].to(DEVICE)
     for bilm in bilms:
@@ -77,7 +79,7 @@ def test_gradients_are_the_cpu_s():
 
 
 def losses(device, **training):
-    """Of twelve steps, and the perplexity after them."""
+    """Return the losses of twelve steps, and the perplexity after them."""
     config = check_config(Config(pretraining_config(**training)))
     trainer = Trainer(config, CORPUS, CORPUS, processes=Processes(device=torch.device(device)))
     if training.get("accumulate_gradient", 1) == 1 and not training.get("dropout"):
@@ -85,25 +87,29 @@ def losses(device, **training):
     return [*(trainer.step() for _ in range(12)), trainer.evaluate()[0].mean]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("softmax", ["sampled", "full", "adaptive"])
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam", "adamw", "muon"])
-def test_pretraining_is_the_cpu_s(softmax, optimizer):
-    """Replayed from a graph that was recorded before the first step."""
+def test_pretraining_equals_that_of_the_cpu(softmax, optimizer):
+    """Steps are replayed from a graph that was recorded before the first one."""
     settings = {"softmax": softmax, "optimizer": optimizer}
     np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
 
 
+@pytest.mark.training
 def test_pretraining_without_a_graph():
     settings = {"accumulate_gradient": 2, "state_reset": 0.3}
     np.testing.assert_allclose(losses(DEVICE, **settings), losses("cpu", **settings), rtol=1e-3)
     assert losses(DEVICE, dropout=0.3)[-1] > 1
 
 
+@pytest.mark.training
 def test_pretraining_in_bfloat16():
     np.testing.assert_allclose(losses(DEVICE, precision="bf16"), losses(DEVICE), rtol=0.02)
 
 
-def test_a_run_resumes(tmp_path):
+@pytest.mark.training
+def test_a_run_is_resumed_on_a_gpu(tmp_path):
     write_texts(tmp_path)
     outputs = [tmp_path / "whole", tmp_path / "parts"]
     for output, n_steps in zip((*outputs, outputs[1]), (9, 4, 9)):
@@ -114,9 +120,10 @@ def test_a_run_resumes(tmp_path):
         np.testing.assert_allclose(two.arrays()[name], values, atol=0.02, err_msg=name)
 
 
+@pytest.mark.pipelines
 @pytest.mark.processes
 @pytest.mark.parametrize("frozen", [True, False])
-def test_trains_a_pipeline(tmp_path, make_nlp, frozen):
+def test_a_pipeline_trains_on_a_gpu_and_predicts_on_the_cpu(tmp_path, make_nlp, frozen):
     pytest.importorskip("cupy")
     corpus, scores = tmp_path / "corpus.spacy", tmp_path / "scores.json"
     DocBin(docs=[eg.reference for eg in examples(spacy.blank("en"))]).to_disk(corpus)
@@ -136,6 +143,7 @@ def test_trains_a_pipeline(tmp_path, make_nlp, frozen):
     assert best["ents_f"] > 0.9
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("sizes", [{}, {"projection_dim": 12}, {"cell_clip": 3.0}])
 def test_fine_tuning_in_evaluation_mode(sizes):
     """Models without clips are cuDNN's, which has a backward pass only in training mode."""
@@ -149,8 +157,8 @@ def test_fine_tuning_in_evaluation_mode(sizes):
 
 
 @pytest.mark.parametrize("is_square", [False, True])
-def test_float32_is_no_tf32(is_square):
-    """TF32 rounds to 10 bits: 1e-3. A square projection is not cuDNN's."""
+def test_float32_is_not_rounded_to_tf32(is_square):
+    """TF32 rounds to 10 bits: 1e-3. A square projection is not computed by cuDNN."""
     clips = {"cell_clip": None, "proj_clip": None}
     sizes = {"lstm_dim": 256, "projection_dim": 256, "square_projection": is_square}
     lstm = ProjectedLSTM(BiLMConfig(**sizes, **clips))
@@ -164,7 +172,8 @@ def test_float32_is_no_tf32(is_square):
     assert (results[0] - results[1]).abs().max() < 2e-5
 
 
-def test_checksum_of_a_pipe_that_was_trained_between(make_nlp):
+@pytest.mark.pipelines
+def test_the_checksum_follows_the_weights(make_nlp):
     elmo = make_nlp().get_pipe("elmo")
     elmo.move_to(DEVICE)
     before = elmo.model.shims[0].identity
@@ -174,10 +183,10 @@ def test_checksum_of_a_pipe_that_was_trained_between(make_nlp):
     assert elmo.model.shims[0].identity == elmo.bilm.freeze().checksum() != before
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam", "muon"])
 @pytest.mark.parametrize("devices", [("cpu", DEVICE), (DEVICE, "cpu")])
-def test_optimizers_of_another_device(optimizer, devices):
-    """A run that moves to another device goes on there."""
+def test_the_state_of_an_optimizer_moves_to_another_device(optimizer, devices):
     config = check_config(Config(pretraining_config(optimizer=optimizer)))
     stays, moves = (
         Trainer(config, CORPUS, CORPUS, processes=Processes(device=torch.device(device)))
@@ -199,10 +208,12 @@ def on_gpu():
     set_current_ops(before)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.factory)
-def test_tasks(on_gpu, make_nlp, task, frozen, replaced, tmp_path):
+def test_tasks_learn_on_a_gpu(on_gpu, make_nlp, task, frozen, replaced, tmp_path):
     nlp = task.add(make_nlp(frozen=frozen), listener())
     data = task.examples(nlp)
     optimizer = nlp.initialize(lambda: data)

@@ -1,4 +1,4 @@
-"""The English model that the package carries."""
+"""The bundled English model is small and deterministic, and its vectors know their sentence."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def word(doc, text="bank"):
     return next(token for token in doc if token.text == text)
 
 
-def test_it_is_small_and_says_where_it_comes_from():
+def test_the_model_is_small_and_has_its_provenance():
     path = locate(BUNDLED)
     assert path.stat().st_size <= 16_000_000
     assert "english-open" in path.with_name("en_small-ATTRIBUTION.md").read_text("utf8")
@@ -52,9 +52,13 @@ def test_it_is_small_and_says_where_it_comes_from():
     assert "/" not in "".join(provenance["corpus"]["train"])
 
 
-def test_no_other_step_no_network_and_no_compiler(tmp_path):
-    """In a process where every connection fails, and nothing of ours is imported. PyTorch imports
-    its compiler for an initial value on the meta device, which takes longer than all the rest."""
+@pytest.mark.processes
+def test_vectors_need_no_other_step_no_network_and_no_compiler(tmp_path):
+    """Every connection of the process fails, and nothing of ours is imported.
+
+    PyTorch would import its compiler for an initial value on the meta device, which takes longer
+    than all the rest.
+    """
     script = (
         "import socket\n"
         "def refuse(*args, **options): raise AssertionError('a connection')\n"
@@ -69,9 +73,12 @@ def test_no_other_step_no_network_and_no_compiler(tmp_path):
     assert run_python("-c", script, cwd=tmp_path) == "(256,) True\nTrue\nTrue\n"
 
 
+@pytest.mark.pipelines
 def test_vectors_know_their_sentence(nlp):
-    """Two of one sense are nearer than two of different senses, on average; the token
-    layer is the same everywhere."""
+    """Uses of one sense are nearer than uses of different senses, on average.
+
+    The token layer is the same everywhere.
+    """
     pipe = nlp.get_pipe("elmo")
     docs = [nlp.make_doc(sentence) for sentence in SENTENCES.values()]
     found = [layers[:, word(doc).i] for doc, layers in zip(docs, pipe.predict(docs))]
@@ -83,8 +90,9 @@ def test_vectors_know_their_sentence(nlp):
     assert np.mean(same) > np.mean(other) + 0.01
 
 
-def test_unknown_words_are_near_what_they_are_meant_for(nlp):
-    """It reads characters: a typo's nearest word is the word."""
+@pytest.mark.pipelines
+def test_a_misspelled_word_is_near_the_word(nlp):
+    """The model reads characters: a typo's nearest word is the word."""
     words = ["government", "beautiful", "university", "yesterday", "children", "important"]
     typos = ["goverment", "beautifull", "univeristy", "yesterdy", "childern", "importent"]
     vectors = nlp.get_pipe("elmo").bilm.token_vectors([*words, *typos])
@@ -93,9 +101,9 @@ def test_unknown_words_are_near_what_they_are_meant_for(nlp):
     assert (nearest == np.arange(len(words))).sum() >= 5
 
 
-def test_pretrained_and_sizes(nlp):
-    """They are those of the config that made it; the block of a pipe, which has the defaults,
-    follows them."""
+@pytest.mark.pipelines
+def test_pretrained_gives_the_sizes_of_the_training_config(nlp):
+    """The block of a pipe, which has the defaults, follows them."""
     config = spacy_elmo.pretrained("en_small")
     assert config["weights"] == "en_small"
     made_by = util.load_config(ROOT / "configs" / "pretraining" / "en_small.cfg")["model"]
@@ -105,8 +113,9 @@ def test_pretrained_and_sizes(nlp):
     assert nlp.get_pipe("elmo").bilm.config.to_dict() == sizes
 
 
+@pytest.mark.pipelines
 def test_same_text_same_vector(nlp):
-    """Within what the documentation says: alone, among others, in another order."""
+    """Vectors differ within the documented bound: alone, among others, in another order."""
     texts = ["the " * 450, *SENTENCES.values(), "bank " * 200, "a"]
     pipe = nlp.get_pipe("elmo")
     alone = [pipe.predict([nlp.make_doc(text)])[0] for text in texts]
@@ -118,9 +127,9 @@ def test_same_text_same_vector(nlp):
             np.testing.assert_allclose(found, wanted, atol=2e-5, rtol=0)
 
 
-def test_its_softmax_comes_along(tmp_path):
-    """What was written is less of a surprise than the same words backwards, by far. A glass holds
-    water."""
+@pytest.mark.commands
+def test_the_softmax_predicts_text(tmp_path):
+    """Text is much less of a surprise than the same words backwards. A glass holds water."""
     lines = [sentence.split() for sentence in SENTENCES.values()]
     means = []
     for step in (1, -1):

@@ -1,4 +1,4 @@
-"""The arrows of the house: which room of the package may import which."""
+"""Layers of the package: which module may import which."""
 
 import ast
 import re
@@ -95,7 +95,7 @@ def target_of(package, *name):
 
 
 def below(room):
-    """What a room may import."""
+    """Return the rooms that a room may import."""
     return {room} | GROUND | {found for lower in ARROWS.get(room, []) for found in below(lower)}
 
 
@@ -144,7 +144,7 @@ FORBIDDEN = {
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_imports(what):
+def test_imports_follow_the_arrows(what):
     found = [one.where for one in all_imports() if FORBIDDEN[what](one)]
     assert not found, "\n".join(found)
 
@@ -183,7 +183,7 @@ def used_names(tree):
 
 
 def test_no_private_parts_of_libraries():
-    """Whatever has a private name that the package does not define is a library's."""
+    """A private name that the package does not define belongs to a library."""
     allowed, found = DOCUMENTED | {*own_names()}, []
     for file, (text, tree) in trees().items():
         if file.name == "compat.py":
@@ -198,7 +198,7 @@ def test_no_stack_frames():
     assert not found, "\n".join(found)
 
 
-def test_no_circles():
+def test_imports_have_no_circles():
     graph = {module: set() for module in MODULES}
     for one in all_imports():
         graph[one.module] |= {one.target} - {None}

@@ -1,4 +1,4 @@
-"""The sources of the models' own wheels."""
+"""Wheels of the models: each is a pipeline with the weights, its licence and its version."""
 
 import importlib
 import sys
@@ -12,6 +12,8 @@ import spacy
 from spacy_elmo.weights import BUNDLED, locate
 
 from helpers.page_blocks import run_page
+
+pytestmark = pytest.mark.pipelines
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "wheels"))
 try:
@@ -41,7 +43,7 @@ def installed(model, tmp_path, monkeypatch):
     sys.modules.pop(model.module, None)
 
 
-def test_it_is_a_pipeline_with_the_weights(model, installed):
+def test_a_wheel_is_a_pipeline_with_the_weights(model, installed):
     lang, text, source = SENTENCES[model.name]
     nlp = importlib.import_module(model.module).load(exclude=[])
     plain = spacy.blank(lang)
@@ -57,18 +59,18 @@ def test_it_is_a_pipeline_with_the_weights(model, installed):
     assert f'license = "{nlp.meta["license"]}"' in (installed / "pyproject.toml").read_text("utf8")
 
 
-def test_the_code_of_the_card(model, installed, monkeypatch):
+def test_the_code_of_the_card_runs(model, installed, monkeypatch):
     (installed / "work").mkdir()
     monkeypatch.chdir(installed / "work")
     assert run_page(model.card) == []
 
 
 @pytest.mark.parametrize("model", [builder.MODELS["de_historical"]], ids=["de_historical"])
-def test_it_is_found_by_its_name(model, installed):
+def test_an_installed_model_is_found_by_its_name(model, installed):
     assert locate(model.name) == installed / model.module / "pipeline"
 
 
-def test_other_weights_are_another_version(model, tmp_path):
+def test_other_weights_need_another_version(model, tmp_path):
     with pytest.raises(ValueError, match=rf"Increase the version of {model.name} in model\.py"):
         builder.write_sources(replace(model, checksum="0" * 64), tmp_path)
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,8 @@
-"""Models of the three published sizes, with random weights. Large products take ways that those
-of small models never do: threads that share the tokens, oneDNN's layouts, memory that is returned.
-Every vector is compared with `reference`, which computes it step by step in float64."""
+"""Models of the three published sizes, against `reference`, which computes step by step in float64.
+
+Their weights are random. Large products take ways that those of small models never do: threads that
+share the tokens, oneDNN's layouts, memory that is returned.
+"""
 
 import gc
 import shutil
@@ -79,7 +81,8 @@ def check_pipeline(nlp, model):
 # First what needs memory for two copies of the weights, before `bilm` holds another one.
 
 
-def test_pipeline_saved_and_loaded(model):
+@pytest.mark.pipelines
+def test_a_saved_pipeline_gives_the_same(model):
     config = {"mix": "average", "initial_state": "zeros"}
     nlp, folder = spacy.blank("en"), model.path.with_name("nlp")
     nlp.add_pipe("elmo", config={**spacy_elmo.pretrained(model.path), **config})
@@ -103,7 +106,7 @@ def test_new_words_batches_and_carried_state(model, bilm, n_threads, as_before):
 
 
 @pytest.mark.parametrize("kind", list(COSINES))
-def test_precisions(model, bilm, kind, as_before, monkeypatch):
+def test_precisions_stay_near_float32(model, bilm, kind, as_before, monkeypatch):
     # They are right everywhere, if not fast.
     monkeypatch.setattr(bilm.kernel, "fast_types", ("bfloat16", "int8"))
     rounded = bilm.replace(precision=kind)

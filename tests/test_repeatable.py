@@ -1,7 +1,7 @@
-"""No test depends on time, load, chance, a port or the number of cores: what they may not use.
+"""Tests that depend on time, load, chance, a port or the number of cores are found.
 
 The names are looked for in the text of the tests and their helpers, and so in the programs that
-they hold as strings, too. `ALLOWED` lists the exceptions.
+they contain as strings. `ALLOWED` lists the exceptions.
 """
 
 import random
@@ -37,8 +37,8 @@ FORBIDDEN = re.compile("|".join(rf"\b{name}" for name in NAMES))
 
 # By file and name: why it may stand there.
 ALLOWED = {
-    ("frozen/test_threads.py", "os.cpu_count"): "the default is the machine's number of cores",
-    ("frozen/test_threads.py", "os.sched_getaffinity"): "the default is the number of cores",
+    ("model/test_threads.py", "os.cpu_count"): "the default is the machine's number of cores",
+    ("model/test_threads.py", "os.sched_getaffinity"): "the default is the number of cores",
     ("export/test_ray.py", "time.sleep"): "waits for the first shard, however long it takes",
     ("helpers/file_server.py", "time.sleep"): "a slow reply; nothing is expected of how slow",
     ("helpers/fuzz.py", "time.process_time"): "a limit far above what a file takes",
@@ -67,11 +67,11 @@ ALLOWED = {
         ("clock.sleep(1)\nrng.random()\nx.time()", []),
     ],
 )  # fmt: skip
-def test_what_is_found(source, expected):
+def test_clocks_and_unseeded_generators_are_found(source, expected):
     assert FORBIDDEN.findall(source) == expected
 
 
-def test_nothing_depends_on_the_machine():
+def test_no_test_depends_on_the_machine():
     found = {
         (path.relative_to(TESTS).as_posix(), name)
         for path in TESTS.rglob("*.py")
@@ -86,7 +86,7 @@ def test_nothing_depends_on_the_machine():
 
 @pytest.mark.parametrize("time", [1, 2])
 def test_every_test_draws_the_same(time):
-    """What was drawn before a test, by others too, makes no difference."""
+    """Numbers that were drawn before a test make no difference."""
     assert random.random() == random.Random(0).random()
     assert np.random.random() == np.random.RandomState(0).random_sample()
     assert torch.equal(torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(0)))

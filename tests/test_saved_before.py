@@ -1,4 +1,4 @@
-"""What an earlier commit saved (tests/fixtures/saved), by the doors that users take."""
+"""Files that an earlier commit saved (tests/fixtures/saved) load, by the doors that users take."""
 
 import json
 import pickle
@@ -85,8 +85,8 @@ def weights_of(nlp):
 
 
 @pytest.mark.parametrize("name", ["pipeline", "fine_tuned", "replaced"])
-def test_pipelines(name, tmp_path):
-    """All that learns learns: each component, and ELMo where it is not frozen."""
+def test_saved_pipelines_predict_and_learn(name, tmp_path):
+    """Each component learns, and ELMo if it is not frozen."""
     nlp = spacy.load(SAVED / name)
     check_answers(nlp, name)
     nlp.to_disk(tmp_path / "again")
@@ -98,13 +98,13 @@ def test_pipelines(name, tmp_path):
     assert (then == checksums) == (name == "pipeline")
 
 
-def test_bytes():
+def test_saved_bytes_predict_the_same():
     nlp = spacy.blank("en").from_config(load_config(SAVED / "pipeline" / "config.cfg"))
     check_answers(nlp.from_bytes((SAVED / "pipeline.bytes").read_bytes()), "pipeline")
 
 
-def test_config_with_every_registered_name(monkeypatch):
-    """Each is known, with the settings that it had; paths of weights are relative."""
+def test_every_registered_name_of_a_saved_config_is_known(monkeypatch):
+    """Each has its settings. Paths of weights are relative."""
     monkeypatch.chdir(SAVED)
     text = Path("trained.cfg").read_text("utf8")
     found = set(re.findall(r'^@(\w+) = "(spacy-elmo\.\S+)"', text, re.MULTILINE))
@@ -125,8 +125,8 @@ def test_config_with_every_registered_name(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_kept_features_without_checksums_are_computed_anew(saved, computed, dtype):
-    """Once, to what was kept."""
+def test_features_without_checksums_are_computed_once_more(saved, computed, dtype):
+    """They are computed once, and equal the saved ones."""
     settings = {"@feature_caches": "spacy-elmo.disk.v1", "path": "features.sqlite", "dtype": dtype}
     nlp = spacy.load("pipeline", config={"components": {"elmo": {"features": settings}}})
     texts = expected_json("features")
@@ -143,8 +143,8 @@ def test_kept_features_without_checksums_are_computed_anew(saved, computed, dtyp
 # Docs
 
 
-def test_docs():
-    """Pickled, as bytes, and in a DocBin."""
+def test_saved_docs_have_their_vectors():
+    """Docs are pickled, as bytes, and in a DocBin."""
     vocab = spacy.load(SAVED / "pipeline").vocab
     tensors = [expected_arrays("pipeline")[f"{i} tensor"] for i in range(4)]
     docs = DocBin().from_disk(SAVED / "docs.spacy").get_docs(vocab)
@@ -163,8 +163,8 @@ def test_docs():
     assert_close(restored._.elmo, expected_arrays("pipeline")["0 layers"])
 
 
-def test_pickled_doc_where_nothing_else_is_imported():
-    """The hooks are found by the names that the pickle holds."""
+@pytest.mark.processes
+def test_a_pickled_doc_imports_its_hooks():
     script = (
         "import json, pickle, sys; doc = pickle.load(open(sys.argv[1], 'rb'));"
         "print(json.dumps([doc[4].vector.tolist(), doc[4].similarity(doc[0]), doc.has_vector]))"
@@ -177,8 +177,8 @@ def test_pickled_doc_where_nothing_else_is_imported():
 # Corpora and pretraining
 
 
-def test_prepared_corpus(saved):
-    """It is found by the command that made it."""
+@pytest.mark.commands
+def test_a_prepared_corpus_is_read_and_found_by_its_command(saved):
     corpus, expected = open_corpus(SAVED / "corpus", verify=True), expected_json("corpus")
     assert sentences_of(corpus) == expected["sentences"]
     assert dict(zip(corpus.types, corpus.counts().tolist())) == expected["counts"]
@@ -200,15 +200,17 @@ def check_metrics(output, expected, first=1):
         assert row["perplexity"] == pytest.approx(wanted["perplexity"], rel=1e-5)
 
 
-def test_training_on_a_prepared_corpus(saved):
+@pytest.mark.commands
+def test_training_on_a_saved_corpus_gives_the_same(saved):
     changes = ["--corpus.train", "corpus", "--training.max_steps", 3]
     run("pretrain", "pretraining-adam.cfg", "--output", "out", *changes)
     check_metrics(saved / "out", expected_json("pretraining-prepared"))
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", ["adam", "adagrad", "adamw"])
-def test_stopped_run_goes_on(saved, name):
-    """To the losses and the model of then, with the corpus as it is."""
+def test_an_interrupted_run_is_resumed(saved, name):
+    """Losses and model equal the saved ones, and the corpus is not changed."""
     output = saved / f"pretraining-{name}"
     metrics, corpus = (output / "metrics.jsonl").read_bytes(), content(output / "corpus")
     shown = run("pretrain", f"pretraining-{name}.cfg", "--output", output, "--resume")
@@ -219,9 +221,9 @@ def test_stopped_run_goes_on(saved, name):
     assert (output / "checkpoints" / "checkpoint-0000000012.pt").is_file()
 
 
-def test_settings_of_a_checkpoint(saved):
-    """Others are refused; those that it does not know were at their defaults. As if all that the
-    run left at its default had been added since."""
+@pytest.mark.commands
+def test_a_checkpoint_refuses_other_settings(saved):
+    """Settings that it does not know were at their defaults, as if they had been added since."""
     arguments = ("pretrain", "pretraining-adam.cfg", "--output", "pretraining-adam", "--resume")
     shown = run(*arguments, "--training.learn_rate", 0.5, status=1)
     assert "training.learn_rate was 0.01 and is 0.5" in shown
@@ -249,7 +251,7 @@ MODELS = (
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_vectors_of_models(name):
+def test_saved_models_give_the_same_vectors(name):
     sentences = [answer["text"].split() for answer in expected_json("pipeline")]
     layers, state = read_weights(SAVED / name).embed(sentences, "warm")
     expected = expected_arrays("models")
@@ -259,16 +261,18 @@ def test_vectors_of_models(name):
     assert_close(state.cell, expected[f"{name} cell"])
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", expected_json("models"))
-def test_perplexity_of_models(saved, name):
+def test_saved_models_give_the_same_perplexity(saved, name):
     run("perplexity", name, "dev.txt", "--output", "figures.json")
     found = srsly.read_json("figures.json")["total"]
     assert found == pytest.approx(expected_json("models")[name], rel=1e-5)
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", ["pretraining-adam/model-best", "converted/allennlp"])
-def test_pretraining_goes_on_from_models(saved, name):
-    """With the softmax and vocabulary that they have: its perplexity before is theirs."""
+def test_saved_models_are_pretrained_further(saved, name):
+    """They have their softmax and vocabulary, so the perplexity before is theirs."""
     config = load_config("pretraining-adam.cfg")
     config["training"] |= {"max_steps": 1, "eval_streams": 64}
     Config({**config, "pretraining": {"init": name, "softmax_warmup": 0}}).to_disk("a.cfg")
@@ -277,6 +281,7 @@ def test_pretraining_goes_on_from_models(saved, name):
     assert f"the perplexity was {before:.2f}, on the same text" in shown
 
 
+@pytest.mark.commands
 def test_models_convert_to_the_same_weights(saved):
     run("convert", "converted/allennlp/elmo_weights.hdf5", "again", "--lang", "xx")
     assert_same_arrays(arrays(saved, "again"), arrays(saved / "pretraining-adam", "model-best"))
@@ -285,10 +290,11 @@ def test_models_convert_to_the_same_weights(saved):
 # Vectors of corpora
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("format", written_vectors.FORMATS)
 @pytest.mark.parametrize(("layers", "dtype"), [("average", "float32"), ("all", "float16")])
-def test_written_vectors(saved, format, layers, dtype):
-    """What was written can be read; the same command writes the same, to the same layout."""
+def test_written_vectors_are_read_and_written_the_same(saved, format, layers, dtype):
+    """The same command writes the same vectors to the same layout."""
     suffix = "" if format == "spacy" else f".{format}"
     old, new = (saved / "embedded" / f"{name}{suffix}" for name in (f"{layers}-{dtype}", "new"))
     kind = "tensor" if layers == "average" else "layers"
@@ -312,8 +318,9 @@ def test_written_vectors(saved, format, layers, dtype):
             np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
 
 
-def test_settings_of_written_vectors(saved):
-    """The same model, text and settings are known to be the same: the checksums are."""
+@pytest.mark.commands
+def test_written_vectors_know_model_text_and_settings(saved):
+    """The checksums of the same model, text and settings are equal."""
     run("embed", "pipeline", "sentences.txt", "new.hdf5")
     found = []
     for path in ("embedded/average-float32.hdf5", "new.hdf5"):

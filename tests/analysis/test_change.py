@@ -27,7 +27,7 @@ def exact(units, blocks, wanted):
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.4, 3.0])
-def test_each_occurrence_is_a_document(shift):
+def test_a_document_per_occurrence_gives_the_exact_p(shift):
     rng = np.random.default_rng(0)
     units = unit(rng.normal(size=(10, 6)) + 1 + shift * np.outer(np.arange(10) < 4, np.eye(6)[0]))
     docs, labels = [object() for _ in range(10)], ["b"] * 4 + ["a"] * 6
@@ -40,7 +40,7 @@ def test_each_occurrence_is_a_document(shift):
     assert measure_changes(units, labels, docs, n_permutations=9999) == [change]
 
 
-def test_whole_documents_are_divided():
+def test_the_permutation_test_divides_whole_documents():
     """Ten occurrences in one Doc are one observation, unless the Doc has both labels."""
     rng = np.random.default_rng(1)
     blocks = np.repeat(np.arange(6), 10)
@@ -56,7 +56,7 @@ def test_whole_documents_are_divided():
     assert change.p == 0.001
 
 
-def test_labels_that_cannot_be_compared():
+def test_incomparable_or_equal_groups_show_no_change():
     units, docs = np.tile(np.eye(3)[0], (9, 1)), [object() for _ in range(9)]
     assert measure_changes(units, [""] * 9, docs) == []
     assert measure_changes(units, [*"abcdefghi"], docs) == []

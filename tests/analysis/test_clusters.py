@@ -1,3 +1,5 @@
+"""Clusters of occurrences are the clouds of their vectors, numbered alike in all layers."""
+
 import math
 from collections import Counter
 
@@ -14,7 +16,7 @@ def clouds(*centers, n=20, spread=0.05):
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
-def test_clouds_are_found(k):
+def test_clusters_are_the_clouds_of_points(k):
     vectors = np.concatenate([clouds(*range(k)), clouds(0, n=7)])
     numbers, best = find_clusters(vectors)
     assert len(set(numbers)) == k
@@ -24,7 +26,7 @@ def test_clouds_are_found(k):
     np.testing.assert_array_equal(find_clusters(vectors)[0], numbers)
 
 
-def test_no_clusters():
+def test_points_without_structure_are_one_cluster():
     one, best = find_clusters(np.random.default_rng(0).normal(size=(60, 50)))
     assert set(one) == {0}
     assert best < 0.1
@@ -37,15 +39,15 @@ def test_no_clusters():
     assert (len(set(numbers)), best) == (3, pytest.approx(1.0))
 
 
-def test_numbers_are_taken_over():
+def test_matched_clusters_take_over_the_numbers_that_overlap_most():
     others = np.array([2, 2, 2, 0, 0, 1])
     np.testing.assert_array_equal(match_clusters(np.array([0, 0, 0, 1, 1, 2]), others), others)
-    # As many as possible: cluster 1 lies in cluster 2, of which cluster 0 holds one, too.
+    # As many as possible: cluster 1 lies in cluster 2, which has a point of cluster 0, too.
     np.testing.assert_array_equal(match_clusters(np.array([1, 1, 0, 0, 0, 0]), others)[:2], [2, 2])
     np.testing.assert_array_equal(match_clusters(np.zeros(6, dtype=int), others), [2] * 6)
 
 
-def test_agreement():
+def test_agreement_of_two_clusterings():
     numbers, senses = np.array([0, 0, 0, 1, 1, 1, 1]), [*"aabbbac"]
     # Hubert and Arabie's index: of 21 pairs, 9 are of one cluster, 6 of one sense, 2 of both.
     expected = (2 + 2) / 7, (2 - 9 * 6 / 21) / ((9 + 6) / 2 - 9 * 6 / 21)

@@ -1,3 +1,5 @@
+"""Samples of annotated corpora: each item has its label and the mean of its tokens' vectors."""
+
 from functools import partial
 
 import numpy as np
@@ -25,6 +27,7 @@ def write(path, texts=TEXTS):
     return docs
 
 
+@pytest.mark.pipelines
 def test_items_and_their_vectors(tmp_path, nlp):
     docs = [doc for doc in write(tmp_path / "a.spacy") if len(doc)]
     pipe = nlp.get_pipe("elmo")
@@ -43,7 +46,8 @@ def test_items_and_their_vectors(tmp_path, nlp):
     assert read_sample(nlp, tmp_path, parse_task("tag")).words[:4] == ["the", "cat", "sat", "."]
 
 
-def test_limit(tmp_path, nlp):
+@pytest.mark.pipelines
+def test_limit_draws_docs_until_there_are_enough_items(tmp_path, nlp):
     """Docs are drawn until there are enough; the last one gives its first items."""
     docs = write(tmp_path / "a.spacy", [f"{i}a {i}b {i}c" for i in range(40)])
 
@@ -62,7 +66,8 @@ def test_limit(tmp_path, nlp):
     assert [len(sample(limit=limit)) for limit in (0, 120, 500)] == [120] * 3
 
 
-def test_what_cannot_be_read(tmp_path, nlp):
+@pytest.mark.pipelines
+def test_unreadable_corpora_are_named(tmp_path, nlp):
     write(tmp_path / "a.spacy")
     DocBin().to_disk(tmp_path / "empty.spacy")
     (tmp_path / "broken.spacy").write_bytes(b"no DocBin")
@@ -80,7 +85,7 @@ def test_what_cannot_be_read(tmp_path, nlp):
     check_refused(partial(read, limit=-1), "at least 0, got -1")
 
 
-def test_inputs():
+def test_inputs_select_layers():
     layers = np.arange(24, dtype="float32").reshape(3, 4, 2)
     assert check_inputs(None, 2) == ["0", "1", "2", "average"]
     np.testing.assert_array_equal(select_input(layers, "1"), layers[1])
@@ -115,8 +120,7 @@ def make_doc(**cats):
     return doc
 
 
-def test_labels():
-    """What is not annotated is left out."""
+def test_tokens_without_annotation_are_left_out():
     doc = make_doc(a=0.2, b=1.0)
     expected = {
         "spans:places": [(0, 2, "CITY", "New York")],
@@ -138,5 +142,5 @@ def test_labels():
 
 
 @pytest.mark.parametrize("name", ["", "lemma", "tag:x", "cats:x", "spans", "spans:", "senses"])
-def test_unknown_tasks(name):
+def test_unknown_tasks_are_refused(name):
     check_refused(lambda: parse_task(name), f"no task '{name}'. Give tag, pos")

@@ -32,7 +32,7 @@ def docs_of(corpus=CORPUS):
 
 
 def brute_force(position=1, select=lambda layers: layers[2], same_word=None, warm=True):
-    """All tokens, but for the one that is asked for, the nearest first."""
+    """Return all tokens but the one that is asked for, the nearest first."""
     state = reference.layers(TINY_OPTIONS, DATA, [[]])[1] if warm else None
 
     def vectors(sentence):
@@ -81,6 +81,7 @@ def neighbors_of(run, *options, **settings):
     return [one for one, _ in rows]
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("token", "options", "expected"),
     [
@@ -92,7 +93,7 @@ def neighbors_of(run, *options, **settings):
         (1, ["--other-words", "-n", 1000], {"same_word": False}),
     ],
 )
-def test_json_and_table(run, token, options, expected):
+def test_json_and_table_show_the_nearest_by_cosine(run, token, options, expected):
     n = options[-1] if "-n" in options else 10
     expected = brute_force(1 if token in (1, "play") else 3, **expected)[:n]
     found = neighbors_of(run, *options, token=token)
@@ -103,8 +104,9 @@ def test_json_and_table(run, token, options, expected):
     check(found, expected)
 
 
-def test_spellings(run):
-    """Layer 0 sees only the word: each word is found once, the most similar spelling first."""
+@pytest.mark.commands
+def test_layer_0_finds_each_spelling_once(run):
+    """Layer 0 sees only the word, so the most similar spelling comes first."""
     expected = {}
     for similarity, sentence, position in brute_force(select=lambda layers: layers[0]):
         expected.setdefault(sentence[position], similarity)
@@ -116,7 +118,9 @@ def test_spellings(run):
     assert first == [one for one in found if one.word.lower() != SENTENCE[1]][:2]
 
 
-def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
+@pytest.mark.pipelines
+@pytest.mark.commands
+def test_every_kind_of_corpus_and_model_gives_the_same(run, tmp_path, make_nlp):
     expected = brute_force()[:10]
     DocBin(docs=docs_of()).to_disk("docs.spacy")
     check(neighbors_of(run, corpus=["docs.spacy"]), expected)
@@ -141,7 +145,8 @@ def test_every_kind_of_corpus_and_model(run, tmp_path, make_nlp):
         assert f"no layer '{layer}'. This model has 0, 1, 2, top, ave" in shown
 
 
-def test_one_batch_at_a_time(nlp, monkeypatch):
+@pytest.mark.pipelines
+def test_corpora_are_read_a_batch_at_a_time(nlp, monkeypatch):
     pipe = nlp.get_pipe("elmo")
     n_read, sizes = [0], []
 
@@ -163,7 +168,8 @@ def test_one_batch_at_a_time(nlp, monkeypatch):
         find_neighbors(nlp, SENTENCE, 1, docs_of(), n=0)
 
 
-def test_sentences_of_annotated_docs(nlp):
+@pytest.mark.pipelines
+def test_annotated_docs_are_shown_by_the_sentence(nlp):
     """A Doc is cut as the pipe cuts it, and shown by the sentence."""
     whole = CORPUS[0] + CORPUS[1] + CORPUS[2]
     starts = [i == 0 for sentence in CORPUS[:3] for i in range(len(sentence))]
@@ -174,7 +180,8 @@ def test_sentences_of_annotated_docs(nlp):
     assert len(found) == len(whole)
 
 
-def test_no_vocab_holds_all_words(run, monkeypatch):
+@pytest.mark.commands
+def test_a_vocab_is_replaced_when_it_has_too_many_words(run, monkeypatch):
     monkeypatch.setattr(corpora, "MAX_STRINGS", 3)
     docs = list(corpora.read_corpus_docs(["text.txt"]))
     assert [[token.text for token in doc] for doc in docs] == CORPUS
@@ -184,7 +191,7 @@ def test_no_vocab_holds_all_words(run, monkeypatch):
 TOKENS = ["In", "2", "plays", ",", "3", "plays"]
 
 
-def test_position_or_word():
+def test_a_token_is_found_by_position_or_word():
     assert [find_token(TOKENS, wanted) for wanted in ("0", "5", "2", ",")] == [0, 5, 2, 3]
 
 
@@ -199,12 +206,12 @@ def test_position_or_word():
         ([], "0", "has no token"),
     ],
 )
-def test_no_such_token(tokens, wanted, message):
+def test_tokens_that_are_not_there_are_refused(tokens, wanted, message):
     with pytest.raises(ValueError, match=message):
         find_token(tokens, wanted)
 
 
-def test_marked():
+def test_the_token_is_marked_in_its_sentence():
     tokens = [str(i) for i in range(100)]
     assert marked(tokens[:3], 1, 80) == "0 [1] 2"
     around = " ".join([*tokens[39:50], "[50]", *tokens[51:62]])

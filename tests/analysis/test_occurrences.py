@@ -1,3 +1,5 @@
+"""Occurrences of words: where they are, which are drawn, and their layers."""
+
 import numpy as np
 import pytest
 from spacy.tokens import Doc, Span
@@ -11,7 +13,7 @@ from helpers.rounding import check_close
 
 
 def docs_of(*texts):
-    """As `read_corpus_docs` makes them, in a bare vocab."""
+    """Return Docs in a bare vocab, as `read_corpus_docs` does."""
     vocab = Vocab()
     return [Doc(vocab, words=text.split()) for text in texts]
 
@@ -20,7 +22,7 @@ def places(drawn):
     return [(one.start, one.end) for one in drawn.occurrences]
 
 
-def test_words_stand_where_they_stand():
+def test_occurrences_have_the_positions_of_their_words():
     docs = docs_of("the bank", "Bank of a bank by a bank", "", "banks")
     bank, of_a = draw_occurrences(docs, ["bank", " of  a ", "bank"])
     assert (bank.word, bank.n_total) == ("bank", 3)
@@ -36,7 +38,7 @@ def test_words_stand_where_they_stand():
     check_refused(lambda: draw_occurrences(docs, ["sea"], ignore_case=True), "not contain 'sea'")
 
 
-def test_source_and_date():
+def test_source_and_date_are_copied_from_the_doc():
     """Source and date are data or custom attributes. Nothing else of the Doc is copied."""
     docs = docs_of(*["a bank"] * 4)
     docs[0].user_data.update(source="letters/1.txt", date=1848, more="x")
@@ -62,7 +64,7 @@ def test_copies_keep_tokens_blanks_and_sentences():
 
 
 @pytest.mark.parametrize("n", [1, 2, 9, 10, 11, 79, 80, 81, 500, 1234])
-def test_drawn_evenly(n):
+def test_a_limit_draws_evenly_from_the_corpus(n):
     docs = docs_of(*(f"word {number}" for number in range(n)))
     (drawn,) = draw_occurrences(docs, ["word"], limit=10)
     numbers = [int(one.doc[1].text) for one in drawn.occurrences]
@@ -74,7 +76,7 @@ def test_drawn_evenly(n):
     assert n < 10 or gaps[:-1].max() <= 2 * max(1, gaps[:-1].min())
 
 
-def test_gold_senses_and_what_is_refused():
+def test_gold_senses_come_from_spans_and_wrong_requests_are_refused():
     docs = docs_of("a bank and a bank", "Bank", "river bank")
     docs[0].spans["senses"] = [Span(docs[0], 4, 5, "money"), Span(docs[0], 1, 2)]
     docs[1].spans["senses"] = [Span(docs[1], 0, 1, "money")]
@@ -92,6 +94,7 @@ def test_gold_senses_and_what_is_refused():
     check_refused(lambda: draw_occurrences([], ["a"], limit=0), "at least 1")
 
 
+@pytest.mark.pipelines
 def test_layers_are_those_of_the_doc(nlp):
     pipe = elmo_pipe(nlp)
     docs = docs_of("we play a play", "no", "they play well")

@@ -31,7 +31,7 @@ def sample(n, seed):
 TRAIN, TEST = sample(1000, 1), sample(1000, 2)
 
 
-def test_the_layer_that_knows():
+def test_only_the_layer_with_the_label_beats_the_baseline():
     first, by_word, *fitted = probes.probe_labels(TRAIN, TEST, ["0", "1", "2", "average", "concat"])
     assert first.method == "most frequent label"
     assert by_word.method == "most frequent label of the word"
@@ -44,8 +44,8 @@ def test_the_layer_that_knows():
     assert baseline + 0.1 < found["average"] < 0.9
 
 
-def test_scores_counted_by_hand():
-    """Of labels x, x, y, w the most frequent is x. w is unknown to training."""
+def test_scores_equal_a_count_on_paper():
+    """The most frequent of the labels x, x, y, w is x. Training does not know w."""
     layers = np.zeros((1, 4, 2), dtype="float32")
     train = Sample(layers, ["x", "x", "y", "x"], ["a", "a", "b", "b"])
     test = Sample(layers, ["x", "x", "y", "w"], ["a", "b", "b", "c"])
@@ -66,13 +66,15 @@ def test_scores_counted_by_hand():
     assert [row.scores["accuracy"] for row in rows] == pytest.approx([2 / 3, 2 / 3])
 
 
-def test_a_fit_that_did_not_converge_says_so(monkeypatch):
+def test_a_row_says_whether_its_fit_converged(monkeypatch):
     assert [row.converged for row in probes.probe_labels(TRAIN, TEST, ["1"])] == [True] * 3
     monkeypatch.setattr(probes, "MAX_ITERATIONS", 1)
     assert [row.converged for row in probes.probe_labels(TRAIN, TEST, ["1"])] == [True, True, False]
 
 
-def test_senses_without_scikit_learn(monkeypatch, here, make_nlp):
+@pytest.mark.pipelines
+@pytest.mark.commands
+def test_senses_without_scikit_learn_say_what_to_install(monkeypatch, here, make_nlp):
     """The message speaks of them; pages without words need none."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     make_nlp().to_disk("model")
@@ -97,7 +99,7 @@ def brute_force(known, senses, asked, k):
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 100])
-def test_nearest_neighbors(k):
+def test_the_sense_is_that_of_the_nearest_neighbors(k):
     rng = np.random.default_rng(k)
     known, asked = (rng.normal(size=(n, 6)).astype("float32") for n in (40, 60))
     known *= rng.uniform(0.1, 10, size=(40, 1)).astype("float32")  # length is no part of a cosine
@@ -108,7 +110,7 @@ def test_nearest_neighbors(k):
 
 
 def test_equal_vectors_fall_back_to_the_most_frequent_sense():
-    """As those of a word's layer 0, which know no context, up to rounding."""
+    """Vectors of a word's layer 0 know no context, and are equal up to rounding."""
     rng = np.random.default_rng(0)
     vector = rng.normal(size=16).astype("float32")
     known = vector + 1e-5 * rng.normal(size=(5, 16)).astype("float32")
@@ -139,11 +141,11 @@ def words_in_context(n, seed):
     return Sample(layers.astype("float32"), labels, words)
 
 
-def test_the_layer_that_disambiguates():
+def test_only_the_layer_with_the_context_finds_senses():
     train, test = words_in_context(300, 1), words_in_context(150, 2)
     rows = list(probes.probe_senses(train, test, ["0", "1", "2"]))
     found = {(row.method, row.input): row.scores["accuracy"] for row in rows}
-    # By hand: sense 0 is the most frequent of every word.
+    # Sense 0 is the most frequent of every word.
     baseline = sum(label.endswith("_0") for label in test.labels) / len(test)
     assert found["most frequent sense", ""] == pytest.approx(baseline)
     for method in ("nearest neighbor", "logistic regression"):
@@ -155,7 +157,7 @@ def test_the_layer_that_disambiguates():
     assert [row.scores for row in again] == [row.scores for row in rows]
 
 
-def test_only_the_same_word_is_asked():
+def test_neighbors_are_occurrences_of_the_same_word():
     layers = np.array([[[1.0, 0.0], [0.9, 0.1], [1.0, 0.0]]], dtype="float32")
     train = Sample(layers, ["lead_metal", "bass_fish", "bass_fish"], ["lead", "bass", "bass"])
     labels = ["lead_metal", "bass_fish", "bass_tone", "bass_fish"]
@@ -189,7 +191,8 @@ def run(here, monkeypatch, tiny_weights):
     return invoke
 
 
-def test_tags(run, tmp_path):
+@pytest.mark.commands
+def test_probe_of_tags_with_a_model(run, tmp_path):
     shown = run("--task", "tag", json_file="out/tag.json").stdout
     report = json.loads((tmp_path / "out" / "tag.json").read_text())
     assert (report["task"], report["n_labels"]) == ("tag", 3)
@@ -205,7 +208,8 @@ def test_tags(run, tmp_path):
     assert "3 labels; trained on 18, tested on 6" in shown
 
 
-def test_senses_layers_limit_and_seed(run, tmp_path):
+@pytest.mark.commands
+def test_probe_of_senses_takes_layers_limit_and_seed(run, tmp_path):
     senses = ("--task", "senses:senses")
     rows = json.loads(run(*senses, "--layers", "1, concat").stdout)["rows"]
     methods = ["most frequent sense", *["nearest neighbor"] * 2, *["logistic regression"] * 2]

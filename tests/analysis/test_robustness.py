@@ -24,11 +24,11 @@ from helpers.components import annotated
         ("xx", "42", ""),
     ],
 )
-def test_keyboard(lang, word, forms):
+def test_keyboard_damage_takes_neighboring_keys(lang, word, forms):
     assert sorted(make_damage("keyboard", lang)(word)) == sorted(forms.split())
 
 
-def test_ocr():
+def test_ocr_damage_takes_similar_letters():
     damage = make_damage("ocr", "de")
     assert {"Hans", "Hauf", "Hous"} <= set(damage("Haus"))
     assert {"modem", "rnodern", "modcrn"} <= set(damage("modern"))
@@ -55,7 +55,7 @@ def annotation(doc):
     return tokens, ents, spans, doc.spans["sc"].attrs, doc.cats, doc.user_data
 
 
-def test_annotation_stays():
+def test_damaged_docs_keep_their_annotation():
     doc = annotated(spacy.blank("en").vocab)
     doc.spans["sc"].attrs["from"] = "hand"
     doc.user_data["key"] = 3
@@ -82,7 +82,8 @@ def ruler():
     return nlp, doc
 
 
-def test_scores_known_in_advance(ruler):
+@pytest.mark.pipelines
+def test_scores_fall_by_the_share_of_damaged_words(ruler):
     nlp, doc = ruler
     examples = [Example(nlp.make_doc(doc.text), doc)]
     rows = list(measure_robustness(nlp, examples, ["ocr", "misspellings"], [0.0, 0.1, 0.3]))
@@ -91,7 +92,8 @@ def test_scores_known_in_advance(ruler):
     assert [row["damaged"] for row in rows] == [0.0, 0.1, 0.3, 0.0, 0.0, 0.0]
 
 
-def test_nested_and_repeatable(ruler, monkeypatch):
+@pytest.mark.pipelines
+def test_larger_shares_contain_the_smaller_ones_in_each_run(ruler, monkeypatch):
     nlp, doc = ruler
     texts = []
     monkeypatch.setattr(nlp, "evaluate", lambda data: texts.append(data[0].predicted.text) or {})
@@ -107,7 +109,9 @@ def test_nested_and_repeatable(ruler, monkeypatch):
     assert run(0) == [few, many] != run(1)
 
 
-def test_tokens_that_differ_stay():
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_tokens_that_differ_from_the_gold_data_stay():
     """The tokenizer splits *don't*; the gold data do not."""
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger").add_label("X")
@@ -118,7 +122,9 @@ def test_tokens_that_differ_stay():
     assert row["damaged"] == pytest.approx(1 / 3)
 
 
-def test_command(ruler, tmp_path):
+@pytest.mark.pipelines
+@pytest.mark.commands
+def test_robustness_command(ruler, tmp_path):
     nlp, doc = ruler
     nlp.to_disk(tmp_path / "ruler")
     DocBin(docs=[doc]).to_disk(tmp_path / "test.spacy")

@@ -1,3 +1,5 @@
+"""Corpora with WordNet senses read alike in every format, and broken files are named."""
+
 import gzip
 import json
 import shutil
@@ -38,7 +40,7 @@ LINES = [
 
 
 @pytest.mark.parametrize("encoding", ["utf8", "utf-8-sig"])
-def test_formats(tmp_path, encoding):
+def test_every_format_gives_the_same_sentences(tmp_path, encoding):
     content = "\n".join(map(json.dumps, LINES)) + "\n"
     (tmp_path / "a.jsonl").write_text(content, encoding)
     with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding=encoding) as file:
@@ -66,7 +68,7 @@ def test_formats(tmp_path, encoding):
         ("a.jsonl.gz", "no gzip", "a.jsonl.gz is not a corpus with word senses"),
     ],
 )
-def test_broken_files(tmp_path, name, content, message):
+def test_broken_files_are_named(tmp_path, name, content, message):
     (tmp_path / "a.gold.key.txt").write_text(KEYS, "utf8")
     (tmp_path / name).write_text(content, "utf8")
     check_refused(lambda: read_sense_corpus(tmp_path / name), message)
@@ -82,7 +84,7 @@ SENSES = {
 }
 
 
-def test_first_senses(tmp_path):
+def test_first_senses_of_wordnet(tmp_path):
     folder = shutil.copytree(WORDNET, tmp_path / "wordnet")
     senses = FirstSenses(folder)
     assert {word: senses.find(word) for word in SENSES} == SENSES
@@ -93,5 +95,5 @@ def test_first_senses(tmp_path):
 
 
 @pytest.mark.parametrize("key", ["bank", "bank%", "bank%7", "bank%6:00:00::", "%n"])
-def test_no_sense_key(key):
+def test_text_that_is_no_sense_key_is_refused(key):
     check_refused(lambda: word_of(key), f"'{key}' is not a sense key")

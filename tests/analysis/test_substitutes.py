@@ -14,6 +14,8 @@ from helpers.conversions import write_source
 from helpers.models import write_safetensors
 from helpers.softmaxes import MODELS, WORDS, bytes_model, read_words, write_model
 
+pytestmark = pytest.mark.commands
+
 SENTENCE = ["The", "cat", "sat", "there", "."]
 REAL = WORDS[3:]  # no mark, and not <UNK>
 
@@ -42,9 +44,10 @@ def substitutes_of(*arguments, **settings):
     return rows[:-1], rows[-1]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("position", range(5))
-def test_json_and_table(tmp_path, kind, position):
+def test_json_and_table_show_the_probabilities_of_the_softmax(tmp_path, kind, position):
     options, datasets = MODELS[kind]()
     model = write_model(tmp_path, options, datasets)
     found, itself = substitutes_of(model, position)

@@ -1,3 +1,5 @@
+"""Word sense disambiguation by nearest neighbors, against one occurrence at a time."""
+
 import json
 from collections import Counter, defaultdict
 from functools import cache
@@ -100,7 +102,8 @@ def scores(answers):
     return pytest.approx({"one": f1(rows[:2]), "two": f1(rows[2:]), "all": f1(rows)})
 
 
-def test_against_one_at_a_time(corpora, nlp):
+@pytest.mark.pipelines
+def test_scores_equal_those_of_one_occurrence_at_a_time(corpora, nlp):
     report = disambiguate(nlp, *corpora, inputs=["0", "1", "2", "average", "concat"])
     assert (report.n_labels, report.n_train, report.n_test, report.n_unseen) == (5, 46, 25, 1)
     baseline, *rows = report.rows
@@ -112,7 +115,8 @@ def test_against_one_at_a_time(corpora, nlp):
     assert len({tuple(row.scores.items()) for row in rows}) > 1
 
 
-def test_backoff(corpora, nlp):
+@pytest.mark.pipelines
+def test_words_without_training_data_get_the_backoff(corpora, nlp):
     first, most, row = disambiguate(nlp, *corpora, backoff=str(WORDNET), inputs=["2"]).rows
     # The database of the test has "bank" and "earth", not "sit".
     known = {"bank": "bank%1:14:02::", "earth": EARTH, "sit": None}
@@ -124,8 +128,9 @@ def test_backoff(corpora, nlp):
         disambiguate(nlp, *corpora, backoff="nowhere")
 
 
-def test_as_near(tmp_path, make_nlp):
-    """Layer 0 cannot tell the senses of one form apart, whatever rounding says."""
+@pytest.mark.pipelines
+def test_neighbors_that_differ_only_by_rounding_are_equal(tmp_path, make_nlp):
+    """Layer 0 cannot tell the senses of one form apart."""
     train = [("d/a", "bank", {0: [RIVER]})] + [("d/a", "the bank", {1: [MONEY]})] * 3
     paths = write(tmp_path / "a.jsonl", train), write(tmp_path / "b.jsonl", TEST[2:3])
     for backoff, expected in ((None, 0.0), ("frequent", 1.0)):
@@ -133,7 +138,8 @@ def test_as_near(tmp_path, make_nlp):
         assert row.scores["all"] == expected
 
 
-def test_command(corpora, tiny_weights, tmp_path):
+@pytest.mark.commands
+def test_wsd_command(corpora, tiny_weights, tmp_path):
     where = ("wsd", tiny_weights, *corpora)
     table = run_elmo(*where, "--json", "out.json", "--backoff", WORDNET).stdout
     report = json.loads((tmp_path / "out.json").read_text())

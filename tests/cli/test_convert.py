@@ -1,3 +1,5 @@
+"""`spacy elmo convert`: what it prints, its exit codes, and nothing half-written."""
+
 import json
 
 import numpy as np
@@ -13,6 +15,8 @@ from helpers.golden import MANYLANGS
 from helpers.models import tiny_bilm, write_safetensors
 from helpers.prepared import content
 
+pytestmark = [pytest.mark.commands, pytest.mark.conversions]
+
 
 @pytest.fixture
 def source(tmp_path):
@@ -23,7 +27,7 @@ def convert(*arguments, status=0):
     return shown_by("convert", *arguments, status=status)
 
 
-def test_convert(tmp_path, source):
+def test_convert_prints_the_size_and_keeps_the_weights(tmp_path, source):
     output = convert(source, tmp_path / "weights.hdf5")
     n_weights = sum(weight.size for weight in tiny_bilm().arrays().values())
     assert f"{n_weights:,} parameters in float32" in output
@@ -32,7 +36,7 @@ def test_convert(tmp_path, source):
     assert read_weights(tmp_path / "a").checksum() == tiny_bilm().checksum()
 
 
-def test_loss_has_a_status_of_its_own(tmp_path, source):
+def test_loss_has_an_exit_code_of_its_own(tmp_path, source):
     target = tmp_path / "a.safetensors"
     output = convert(source, target, "--dtype", "bfloat16", status=3)
     assert "would lose: precision" in output
@@ -44,8 +48,8 @@ def test_loss_has_a_status_of_its_own(tmp_path, source):
 
 
 @pytest.mark.parametrize("name", ["weights.hdf5", "manylangs"])
-def test_full_disk(tmp_path, source, name):
-    """At the first dataset, in the middle, and where the last thing is added."""
+def test_a_full_disk_leaves_the_old_file(tmp_path, source, name):
+    """The limit is reached at the first dataset, in the middle, and at the last part."""
     target, options = tmp_path / name, ["--force"]
     if name == "manylangs":
         source, options = MANYLANGS, ["--force", "--format", "manylangs"]
@@ -63,7 +67,7 @@ def test_full_disk(tmp_path, source, name):
     assert read_weights(target).checksum() == read_weights(source).checksum()
 
 
-def test_provenance(tmp_path, source):
+def test_provenance_is_changed_by_a_file(tmp_path, source):
     patch, target = tmp_path / "patch.json", tmp_path / "a.safetensors"
     patch.write_text(json.dumps({"licence": "CC0-1.0", "path": None}))
     convert(source, target, "--provenance", patch)
@@ -73,7 +77,7 @@ def test_provenance(tmp_path, source):
         assert "patch.json" in convert(source, tmp_path / "b", "--provenance", patch, status=1)
 
 
-def test_encoder_of_cove(tmp_path):
+def test_cove_is_converted(tmp_path):
     lstm = torch.nn.LSTM(4, 4, num_layers=2, bidirectional=True)
     torch.save(lstm.state_dict(), tmp_path / "wmtlstm.pth")
     nlp = spacy.blank("en")

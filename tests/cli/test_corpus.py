@@ -1,12 +1,18 @@
+"""`spacy elmo corpus` prepares text, in one process or in shares, and says how to resume."""
+
 from unittest.mock import Mock
+
+import pytest
 
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.text.prepare import open_corpus
 
 from helpers.commands import shown_by
 
+pytestmark = pytest.mark.commands
 
-def test_corpus(tmp_path):
+
+def test_corpus_prepares_text_once(tmp_path):
     (tmp_path / "a.txt").write_text("a b\n\nb c\n", "utf8")
     (tmp_path / "b.txt").write_bytes(b"d\n\xff\n")
     out = tmp_path / "out"
@@ -21,7 +27,7 @@ def test_corpus(tmp_path):
     assert "another corpus" in shown_by("corpus", *inputs, out, "-n", "1", status=1)
 
 
-def test_refused_and_stopped(tmp_path, monkeypatch):
+def test_bad_text_is_refused_and_an_interrupt_says_how_to_resume(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_bytes(b"a\n\xff\n")
     where = (tmp_path / "a.txt", tmp_path / "out")
     assert "line 2: not UTF-8" in shown_by("corpus", *where, "--on-error", "refuse", status=1)
@@ -29,7 +35,7 @@ def test_refused_and_stopped(tmp_path, monkeypatch):
     assert "the same command" in shown_by("corpus", *where, status=130)
 
 
-def test_input_format(tmp_path):
+def test_input_format_of_files_without_a_suffix(tmp_path):
     """The billion-word corpus has names such as `news.en-00001-of-00100`."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "news.en-00001-of-00100").write_text("a b\n", "utf8")
@@ -43,7 +49,7 @@ def test_input_format(tmp_path):
     )
 
 
-def test_shares(tmp_path):
+def test_workers_read_shares_that_a_last_run_joins(tmp_path):
     (tmp_path / "a.txt").write_text("a b\nb c\n", "utf8")
     command = ("corpus", tmp_path / "a.txt", tmp_path / "out", "--workers", "1")
     for worker in ("1/2", "2/2"):

@@ -1,3 +1,5 @@
+"""`spacy elmo download`: what it prints, and an exit code of its own without a network."""
+
 from unittest.mock import Mock
 
 import pytest
@@ -7,6 +9,8 @@ from spacy_elmo.weights import named
 from spacy_elmo.weights.named import NAMED, NamedModel
 
 from helpers.commands import run_elmo, shown_by
+
+pytestmark = pytest.mark.commands
 
 
 @pytest.fixture
@@ -21,7 +25,7 @@ def run(*arguments, status=0):
     return shown_by("download", *arguments, status=status)
 
 
-def test_download(server, tmp_path):
+def test_download_stores_a_model_once(server, tmp_path):
     path = tmp_path / "cache" / "tiny" / "o.json"
     assert "CC0-1.0" in run("tiny")
     assert path.read_bytes() == b"{}"
@@ -35,7 +39,7 @@ def test_download(server, tmp_path):
     assert path.read_bytes() == b"{}"
 
 
-def test_no_network_has_a_status_of_its_own(server, monkeypatch):
+def test_no_network_has_an_exit_code_of_its_own(server, monkeypatch):
     server.close()
     output = run("tiny", status=4)
     assert "cannot be reached" in output
@@ -44,7 +48,7 @@ def test_no_network_has_a_status_of_its_own(server, monkeypatch):
     assert "run the same command again" in run("tiny", status=130)
 
 
-def test_list(server, monkeypatch):
+def test_list_shows_the_named_models(server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     rows = run("--list")
     for model in NAMED.values():
@@ -60,7 +64,7 @@ def test_list(server, monkeypatch):
     assert any("Apache-2.0)" in line for line in lines)  # wrapped, not cut
 
 
-def test_wrong_names(server):
+def test_unknown_names_are_refused(server):
     assert "Did you mean german?" in run("germen", status=1)
     assert "--list prints all" in run(status=1)
     assert not server.requests

@@ -1,3 +1,5 @@
+"""`spacy elmo embed`: options, shards, and how an interrupted run is resumed."""
+
 from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
@@ -10,6 +12,8 @@ import spacy_elmo.export.sharding as sharding
 
 from helpers.commands import shown_by
 
+pytestmark = pytest.mark.commands
+
 
 @pytest.fixture
 def run(here, tiny_weights):
@@ -17,8 +21,8 @@ def run(here, tiny_weights):
     return partial(shown_by, "embed", tiny_weights)
 
 
-def test_writes(run):
-    """Several inputs in one file, each once."""
+def test_several_inputs_are_written_to_one_file(run):
+    """Each input is written once."""
     Path("more.txt").write_text("More .\n")
     assert "3 entries, 9 tokens" in run("text.txt", "*.txt", "out.hdf5", "--layers", "all")
     with h5py.File("out.hdf5") as file:
@@ -40,7 +44,7 @@ def test_writes(run):
         ("out", ["--shards", "2"], sharding, "find_damaged"),
     ],
 )
-def test_stopped(run, monkeypatch, output, options, module, where):
+def test_an_interrupted_run_is_resumed(run, monkeypatch, output, options, module, where):
     with monkeypatch.context() as patch:
         patch.setattr(module, where, Mock(side_effect=KeyboardInterrupt))
         shown = run("text.txt", output, *options, status=130)
@@ -48,7 +52,7 @@ def test_stopped(run, monkeypatch, output, options, module, where):
     assert f"Wrote {output}" in run("text.txt", output, *options, "--resume")
 
 
-def test_shards(run):
+def test_shards_are_made_by_workers(run):
     assert "2 entries, 7 tokens" in run("text.txt", "out", "--shards", "2")
     assert "0 entries, 0 tokens" in run("text.txt", "out", "--shards", "2", "--worker", "2/2")
     shards = ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
@@ -65,7 +69,7 @@ def test_shards(run):
     assert sorted(path.name for path in Path().iterdir()) == ["new", "out", "text.txt"]
 
 
-def test_less(run):
+def test_pooled_vectors_of_int8_are_smaller(run):
     run("text.txt", "out.hdf5", "--pool", "sentence", "--dtype", "int8")
     with h5py.File("out.hdf5") as file:
         assert (file["0"].shape, file["0"].dtype) == ((1, 12), "int8")

@@ -1,4 +1,4 @@
-"""What all commands have in common."""
+"""Errors of all commands: one line, an exit code, and no traceback unless asked for."""
 
 import logging
 import os
@@ -52,7 +52,7 @@ class OwnStatus(ValueError):
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_a_line_and_a_status(error, status):
+def test_an_error_is_one_line_and_an_exit_code(error, status):
     result = fail(error)
     assert result.exit_code == status
     assert isinstance(result.exception, SystemExit)
@@ -60,7 +60,7 @@ def test_a_line_and_a_status(error, status):
     assert "\n" not in result.output.strip()
 
 
-def test_verbose_shows_where_the_error_comes_from():
+def test_verbose_shows_the_traceback():
     error = OwnStatus("oh\x1b[2J")
     result = fail(error, "--verbose")
     assert result.exit_code == 7
@@ -94,7 +94,7 @@ def test_logs_and_warnings_are_printable_lines_beside_the_output(caplog):
         ("`keep_softmax=False`", "--no-softmax"),
     ],
 )
-def test_settings_are_shown_as_options(message, shown):
+def test_errors_name_settings_as_options(message, shown):
     def run(
         name: str = typer.Option("x", help="A name"),
         the_name: bool = typer.Option(False, "-t", "--the-name", help="A switch"),
@@ -108,7 +108,7 @@ def test_settings_are_shown_as_options(message, shown):
     assert f"Failed: {shown}" in output
 
 
-def test_settings_of_a_config_are_shown_as_options():
+def test_errors_name_settings_of_a_config_as_options():
     def run(ctx: typer.Context) -> None:
         """Fail."""
         raise ValueError("set `training.max_steps=5`")
@@ -120,8 +120,8 @@ def test_settings_of_a_config_are_shown_as_options():
     "allocate",
     [bytearray, partial(np.empty, dtype="uint8"), partial(torch.empty, dtype=torch.uint8)],
 )
-def test_not_enough_memory(allocate):
-    """More than there are addresses."""
+def test_too_little_memory_is_named(allocate):
+    """The array has more bytes than there are addresses."""
     with pytest.raises((MemoryError, RuntimeError)) as raised:
         allocate(1 << 60)
     result = fail(raised.value)
@@ -149,10 +149,13 @@ READ = [
 ]
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
+@pytest.mark.commands
 @pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")
 @pytest.mark.timeout(120)
 def test_fifos_without_a_writer_are_refused(here, make_nlp):
-    """To open one would wait for ever."""
+    """Opening such a FIFO would wait forever."""
     nlp = QA.add(make_nlp(), listener())
     nlp.initialize(lambda: question_examples(nlp))
     nlp.to_disk("pipeline")
@@ -164,21 +167,24 @@ def test_fifos_without_a_writer_are_refused(here, make_nlp):
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help(name):
+def test_help_shows_the_options(name):
     words = shown_by(name, "--help")
     assert f"Example: python -m spacy elmo {name} " in words
     assert "--verbose" in words
 
 
+@pytest.mark.commands
 def test_earlier_names_are_hidden():
-    """They go on, and only the new ones are shown."""
+    """Earlier names of commands work, but the help shows only the new ones."""
     shown = shown_by("--help")
     assert "init-pretraining" in shown
     assert "init-config" not in shown
     assert "Write a config for `spacy elmo pretrain`" in shown_by("init-config", "--help")
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -190,5 +196,5 @@ def test_earlier_names_are_hidden():
         (("substitutes", "a", *ASKED, "-n", "0"), "'-n'"),
     ],
 )
-def test_command_lines_that_are_wrong(arguments, message):
+def test_wrong_command_lines_say_what_to_give(arguments, message):
     assert message in shown_by(*arguments, status=2)

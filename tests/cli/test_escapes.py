@@ -14,6 +14,8 @@ from spacy_elmo.language_model.model import save_model
 from helpers.commands import run_elmo
 from helpers.conversions import make_model
 
+pytestmark = pytest.mark.commands
+
 # Clears the screen, sets its title, goes to the beginning of the line, turns the direction.
 NASTY = "x\x1b[2J\x1b]0;t\x07\x9b2J\u202ey"
 FILE = NASTY + os.fsdecode(b"\xff")  # a name that is no UTF-8
@@ -62,11 +64,11 @@ ASKED = ("--sentence", f"the {NASTY} sat", "--token")
         (["corpus", f"{FILE}.jsonl", f"{FILE}-corpus"], 0, 0),
     ],
 )
-def test_commands(model, arguments, status, count):
+def test_commands_print_escape_sequences_as_text(model, arguments, status, count):
     assert shown_by(*arguments, status=status).count(ESCAPED) >= count
 
 
-def test_what_is_in_files_of_weights(model):
+def test_names_in_files_of_weights_are_printed_as_text(model):
     run_elmo("convert", model, "weights.hdf5", "--no-softmax")
     with h5py.File("weights.hdf5", "a") as file:
         file[f"more/{NASTY}"] = np.zeros(2)
@@ -80,7 +82,8 @@ def test_what_is_in_files_of_weights(model):
     assert r"\x1b[2J" in shown_by("info", "weights.hdf5", status=1)
 
 
-def test_other_components_of_a_pipeline(model):
+@pytest.mark.pipelines
+def test_names_of_other_components_are_printed_as_text(model):
     nlp = spacy.load(model)
     nlp.add_pipe("sentencizer", name=NASTY)
     nlp.to_disk("other")

@@ -1,3 +1,5 @@
+"""`spacy elmo info` describes models of every format, without a download."""
+
 import hashlib
 import json
 import shutil
@@ -12,6 +14,8 @@ from spacy_elmo.weights.named import NAMED
 
 from helpers.commands import run_elmo
 from helpers.models import tiny_bilm, write_safetensors
+
+pytestmark = [pytest.mark.commands, pytest.mark.conversions]
 
 PROVENANCE = {"tokens": 12345, "perplexity": {"mean": 9.5}}
 
@@ -36,7 +40,7 @@ def run(*arguments, status=0):
         ("pipeline", "pipeline", ["elmo/model.safetensors"], ["sv"]),
     ],
 )
-def test_every_format(folder, name, format, files, languages):
+def test_info_of_every_format(folder, name, format, files, languages):
     told = json.loads(run(name, "--json"))
     base = folder / name if format == "pipeline" else folder
     contents = {file.rpartition("/")[2]: (base / file).read_bytes() for file in files}
@@ -58,16 +62,18 @@ def test_every_format(folder, name, format, files, languages):
     [((), "float32"), (("int8",), "float32"), (("bfloat16", "int8"), "bfloat16")],
 )
 def test_kernel_of_this_machine(folder, monkeypatch, fast, chosen):
-    """And the format of precision "auto": fast here, and close to float32."""
+    """The format of precision "auto" is fast on this machine, and close to float32."""
     kernel = find_kernel()
     monkeypatch.setattr(kernel, "fast_types", fast)
     told = json.loads(run("x.safetensors", "--json"))
     assert told["cpu"] == {"kernel": kernel.name, "auto": chosen}
 
 
-def test_table(folder, monkeypatch):
-    """What a config needs comes first; objects in objects are indented; nothing is too wide,
-    and no checksum is broken."""
+def test_table_is_ordered_indented_and_narrow(folder, monkeypatch):
+    """Settings that a config needs come first.
+
+    Nested objects are indented. No line is too wide, and no checksum is broken.
+    """
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("pipeline").splitlines()
     assert " ".join(lines[0].split()) == "width 10 (a listener's `width`: 2 * projection_dim)"
@@ -80,7 +86,8 @@ def test_table(folder, monkeypatch):
     assert max(map(len, lines)) <= 80
 
 
-def test_half_precision_and_a_pipeline_without_its_other_components(folder):
+@pytest.mark.pipelines
+def test_half_precision_and_a_pipeline_whose_other_components_are_missing(folder):
     settings = {"dtype": "bfloat16", "allow_loss": True}
     convert(folder / "x.safetensors", folder / "half.safetensors", **settings)
     assert json.loads(run("half.safetensors", "--json"))["dtype"] == "bfloat16"
@@ -94,7 +101,7 @@ def test_half_precision_and_a_pipeline_without_its_other_components(folder):
     assert told["checksum"] == tiny_bilm().checksum()
 
 
-def test_named_model_is_not_downloaded(folder, monkeypatch):
+def test_info_of_a_named_model_downloads_nothing(folder, monkeypatch):
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(folder / "cache"))
     told = json.loads(run("german", "--json"))
     assert (told["downloaded"], told["languages"]) == (False, ["de"])

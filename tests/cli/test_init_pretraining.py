@@ -1,3 +1,6 @@
+"""`spacy elmo init-pretraining` writes a config that `pretrain` reads, for the text and time
+given."""
+
 import warnings
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -40,9 +43,10 @@ def run(*arguments, status=0):
     return run_elmo("init-pretraining", *arguments, *given, status=status)
 
 
+@pytest.mark.training
+@pytest.mark.commands
 @pytest.mark.parametrize("budget", [LITTLE, "1 GPU, 1 day", "the paper"])
-def test_a_config_that_pretrain_reads(folder, budget):
-    """Every setting is visible in it."""
+def test_the_config_shows_every_setting_and_pretrain_reads_it(folder, budget):
     run("a.cfg", "--budget", budget, "--lang", "de", "--format", "text")
     found = Config().from_disk("a.cfg")
     assert tuple(found) == settings.SECTIONS
@@ -64,7 +68,9 @@ def test_a_config_that_pretrain_reads(folder, budget):
     assert (overridden.corpus.train, overridden.training.max_minutes) == ("other.txt", 1)
 
 
-def test_several_files_and_standard_output(folder):
+@pytest.mark.training
+@pytest.mark.commands
+def test_several_files_can_be_given_and_dash_prints_the_config(folder):
     (folder / "$5 ü.txt").write_text("a b c\n", "utf8")
     run("a.cfg", "--corpus", "train.txt", "--corpus", "more.txt")
     assert settings.read_config("a.cfg").corpus.train == ["train.txt", "more.txt"]
@@ -76,6 +82,7 @@ def test_several_files_and_standard_output(folder):
     assert not (folder / "-").exists()
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -86,16 +93,17 @@ def test_several_files_and_standard_output(folder):
         (["--corpus", "${x.txt"], "${"),  # which no config can hold
     ],
 )
-def test_what_cannot_be(folder, arguments, message):
+def test_impossible_options_are_refused(folder, arguments, message):
     (folder / "${x.txt").write_text("a b\n")
     assert message in " ".join(run("a.cfg", *arguments, status=1).output.split())
     assert not (folder / "a.cfg").exists()
 
 
+@pytest.mark.corpora
+@pytest.mark.commands
 @pytest.mark.parametrize("other", ["a", "more.txt"])
 @pytest.mark.parametrize(("name", "option"), [("train", "--corpus"), ("dev", "--dev")])
-def test_prepared_corpus_beside_other_text(folder, name, option, other):
-    """Neither command takes both."""
+def test_a_prepared_corpus_beside_other_text_is_refused(folder, name, option, other):
     for corpus in ("a", "b"):
         prepare(folder / "train.txt", folder / corpus, min_count=1, n_process=1)
     run("a.cfg")
@@ -106,8 +114,9 @@ def test_prepared_corpus_beside_other_text(folder, name, option, other):
     assert not (folder / "b.cfg").exists()
 
 
-def test_speed_is_that_of_this_machine(folder, measured):
-    """With the sizes that go into the config; of another machine it is estimated."""
+@pytest.mark.commands
+def test_speed_is_measured_with_the_sizes_of_the_config(folder, measured):
+    """For another machine, the speed is estimated."""
     (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
     output = run("a.cfg", "--budget", "2 cores, 60 minutes").output
     assert "at 700 tokens/s (measured in ten steps)" in " ".join(output.split())
@@ -122,7 +131,8 @@ def test_speed_is_that_of_this_machine(folder, measured):
     assert measured.call_count == 1
 
 
-def test_a_budget_that_is_enough_for_little_of_the_text(folder, measured):
+@pytest.mark.commands
+def test_a_budget_too_short_for_the_text_says_so(folder, measured):
     (folder / "train.txt").write_text("the cat sat on a mat .\n" * 200_000, "utf8")
     measured.return_value = 100.0
     output = " ".join(run("a.cfg", "--budget", "2 cores, 5 minutes").output.split())
@@ -133,6 +143,7 @@ def test_a_budget_that_is_enough_for_little_of_the_text(folder, measured):
     assert training.warmup_steps == 5  # Half of the 11 steps.
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("lang", "advice"),
     [
@@ -141,14 +152,16 @@ def test_a_budget_that_is_enough_for_little_of_the_text(folder, measured):
         ("xx", "download --list"),
     ],
 )
-def test_little_text_is_said(folder, lang, advice):
+def test_little_text_gets_advice(folder, lang, advice):
     output = " ".join(run("a.cfg", "--lang", lang).output.split())
     assert "Below 1,000,000 tokens expect a model that knows few words" in output
     assert advice in output
     assert advice in (folder / "a.cfg").read_text("utf8").split("[paths]")[0]
 
 
-def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
+@pytest.mark.training
+@pytest.mark.commands
+def test_speed_is_estimated_if_it_cannot_be_measured(folder, monkeypatch):
     monkeypatch.setattr(module, "measure_speed", MEASURE)
     (folder / "latin.txt").write_bytes("schön\n".encode("latin-1") * 100)
     output = " ".join(run("a.cfg", "--corpus", "latin.txt").output.split())
@@ -157,12 +170,10 @@ def test_what_cannot_be_measured_is_estimated(folder, monkeypatch):
     assert settings.read_config("a.cfg").corpus.train == "latin.txt"
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("slowness", [1, 8])
-def test_ten_steps_are_measured(folder, monkeypatch, slowness):
-    """Each takes twice as long as the one before: their median is not the mean.
-
-    The time is processor time, so other processes change nothing.
-    """
+def test_speed_is_the_median_of_ten_steps(folder, monkeypatch, slowness):
+    """Each step takes twice as long as the one before, so the median is not the mean."""
     clock, steps = [0.0], []
     original = Trainer.step
 

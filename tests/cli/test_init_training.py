@@ -1,3 +1,5 @@
+"""`spacy elmo init-training` writes a config that `spacy train` reads."""
+
 import pytest
 import spacy
 from spacy.cli.debug_config import debug_config
@@ -10,7 +12,7 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 from helpers.commands import shown_by
 from helpers.components import annotated
 
-pytestmark = pytest.mark.pipelines
+pytestmark = [pytest.mark.commands, pytest.mark.pipelines]
 
 ALL = "ner,textcat,tagger,morphologizer,parser,spancat,senter,lemmatizer"
 
@@ -27,6 +29,7 @@ def run(*arguments, status=0):
     return shown_by("init-training", *arguments, status=status)
 
 
+@pytest.mark.training
 def test_every_component_trains(folder, tiny_weights):
     """The config is complete, and each component learns a mix of its own."""
     data = ("--train", "data.spacy", "--dev", "data.spacy")
@@ -46,7 +49,7 @@ def test_every_component_trains(folder, tiny_weights):
     assert set(config["components"]["elmo"]) >= {"features", "segmenter", "precision"}
 
 
-def test_paths_and_language(folder):
+def test_the_config_has_the_paths_and_the_language_of_the_weights(folder):
     names = ("--pipeline", "textcat, sentencizer")
     shown = run("a config.cfg", *names, "--weights", "german")
     assert "'sentencizer' has no tok2vec" in shown
@@ -75,8 +78,7 @@ def test_paths_and_language(folder):
         ("elmo_crf,elmo_srl", "data.spacy", "spacy.Corpus.v1"),
     ],
 )
-def test_readers_of_tasks(folder, pipeline, train, reader):
-    """A task's own files are read by its own reader."""
+def test_a_task_gets_its_own_reader(folder, pipeline, train, reader):
     (folder / "data.jsonl").write_text("", "utf8")
     run("a.cfg", "--pipeline", pipeline, *(("--train", train) if train else ()))
     corpora = Config().from_disk("a.cfg", interpolate=False)["corpora"]
@@ -103,7 +105,7 @@ def test_readers_of_tasks(folder, pipeline, train, reader):
         (["sentencizer"], "no component of sentencizer has a tok2vec"),
     ],
 )
-def test_what_cannot_be(folder, arguments, message):
+def test_impossible_pipelines_are_refused(folder, arguments, message):
     (folder / "data.jsonl").write_text("", "utf8")
     assert message in run("a.cfg", "--pipeline", *arguments, status=1)
     assert not (folder / "a.cfg").exists()

@@ -18,13 +18,15 @@ from helpers import shown_pages
 from helpers.commands import run_elmo, shown_by
 from helpers.softmaxes import MODELS, write_model
 
+pytestmark = [pytest.mark.commands, pytest.mark.conversions]
+
 TEXT = "Das Wasser ist z.B. kalt, d.h. unter 10 Grad.\n"
 ASKED = ("--sentence", "das Wasser", "--token", "Wasser")
 NEW_RUN = ("--corpus", "text.txt", "--dev", "text.txt", "--budget", "1 GPU, 1 day")
 
 
 def tokens_of(lang):
-    """How spaCy's own tokenizer reads the text."""
+    """Return the tokens of spaCy's own tokenizer."""
     return [token.text for token in spacy.blank(lang)(TEXT.strip())]
 
 
@@ -48,8 +50,9 @@ def folder(here, models):
     return models
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("model", ["pipeline", "german.safetensors", "without"])
-def test_running_text_is_of_the_models_language(folder, make_nlp, model):
+def test_running_text_is_tokenized_in_the_language_of_the_model(folder, make_nlp, model):
     assert tokens_of("de") not in (tokens_of("en"), tokens_of("xx"))
     path = folder / model
     given = ("text.txt", "--format", "text", "--json")
@@ -75,7 +78,7 @@ def test_running_text_is_of_the_models_language(folder, make_nlp, model):
 
 
 @pytest.mark.parametrize(("given", "lang"), [((), "de"), (("--lang", "en"), "en")])
-def test_embed(folder, tmp_path, given, lang):
+def test_embed_tokenizes_in_the_language(folder, tmp_path, given, lang):
     model = folder / "german.safetensors"
     run_elmo("embed", model, "text.txt", "vectors.npz", "--format", "text", *given)
     with np.load("vectors.npz") as file:
@@ -98,14 +101,14 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_without_a_language_running_text_asks(folder, command):
+def test_running_text_without_a_language_asks_for_it(folder, command):
     given = [folder / "unknown" if part == "MODEL" else part for part in command]
     assert "Set --lang" in shown_by(*given, "--format", "text", status=1)
     shown_by(*given, "--format", "text", "--lang", "de")
 
 
-def test_corpora(folder, tmp_path):
-    """Text in JSON is running text in both formats; nothing of it is left out in silence."""
+def test_corpora_are_tokenized_in_the_language(folder, tmp_path):
+    """Text in JSON is running text in both formats, and nothing of it is left out silently."""
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
     assert "Set --lang" in shown_by("corpus", "a.jsonl", "out", status=1)
     shown_by("corpus", "a.jsonl", "out", "--lang", "de")
@@ -121,7 +124,7 @@ def test_corpora(folder, tmp_path):
     assert "another corpus" in shown_by(*arguments, "--format", "text", "--lang", "de", status=1)
 
 
-def test_new_configs(folder):
+def test_new_configs_have_the_language(folder):
     pipeline = folder / "pipeline"
     for arguments, lang in (
         (("init-training", "a.cfg", "--weights", pipeline), "de"),

@@ -1,3 +1,5 @@
+"""`spacy elmo perplexity` prints the figures of the reference's losses, per file and in total."""
+
 import json
 import math
 from functools import partial
@@ -10,6 +12,8 @@ from spacy_elmo.language_model import perplexity as module
 from helpers.commands import run_elmo
 from helpers.gzipped import gzipped
 from helpers.softmaxes import MODELS, losses_of, write_model
+
+pytestmark = pytest.mark.commands
 
 TEXTS = {"one.txt": "the cat sat .\ndogs run\n"}
 TEXTS |= {"two.txt": "the dog .\n\nthe\ncat cat sat sat . .\n"}
@@ -36,7 +40,7 @@ def figures_of(*arguments):
 
 
 def expected_figures(losses):
-    """Of what each direction loses at each prediction."""
+    """Return the figures for the losses of each direction at each prediction."""
     means = [np.mean(of_direction) for of_direction in losses]
     found = {"forward": means[0], "backward": means[-1], "mean": np.mean(means)}
     return {**{name: math.exp(mean) for name, mean in found.items()}, "n_tokens": len(losses[0])}
@@ -44,8 +48,8 @@ def expected_figures(losses):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["bytes", "forward"])
-def test_files_and_total(folder, monkeypatch, kind):
-    """A file is read in a single stream here: its sentences in their order."""
+def test_figures_of_each_file_and_of_all(folder, monkeypatch, kind):
+    """Each file is read as a single stream: its sentences in their order."""
     monkeypatch.setattr(module, "perplexity", partial(module.perplexity, n_streams=1))
     model = write_model(folder / "model", *MODELS[kind]())
     losses = [
@@ -71,7 +75,10 @@ def test_files_and_total(folder, monkeypatch, kind):
 
 
 def test_max_tokens_reads_the_start_of_every_stream(folder):
-    """Four streams of 1,000: 200 of each, a word or mark each, are 40 of its lines."""
+    """Each of the four streams has 1,000 tokens.
+
+    The first 200 of them are 40 lines of five tokens, an end of the sentence included.
+    """
     lines = ["the cat sat .", "dogs run . ."]
     (folder / "all.txt").write_text("".join(f"{line}\n" * 400 for line in lines), "utf8")
     model = write_model(folder / "model", *MODELS["forward"]())
@@ -84,7 +91,7 @@ def test_max_tokens_reads_the_start_of_every_stream(folder):
     assert figures_of(model, "all.txt", "--max-tokens", 10**6)["total"] == every
 
 
-def test_output_is_what_json_prints_and_not_overwritten_unasked(model_folder, folder):
+def test_output_has_the_json_and_is_not_overwritten_without_force(model_folder, folder):
     run(model_folder, *TEXTS, "--output", "deep/figures.json")
     written = (folder / "deep" / "figures.json").read_text("utf8")
     assert json.loads(written) == figures_of(model_folder, *TEXTS)
@@ -108,7 +115,7 @@ def test_output_is_what_json_prints_and_not_overwritten_unasked(model_folder, fo
     assert (folder / "null.json").is_char_device()
 
 
-def test_inputs(model_folder, folder):
+def test_inputs_are_files_patterns_folders_and_running_text(model_folder, folder):
     both, one = figures_of(model_folder, *TEXTS), figures_of(model_folder, "one.txt")
     assert figures_of(model_folder, "one.txt", "*o*.txt", "two.txt") == both
     shown = run(model_folder, "one.txt").stdout
@@ -130,7 +137,7 @@ def test_inputs(model_folder, folder):
     assert total["unknown"] == pytest.approx(2 / 9)  # ca, n't
 
 
-def test_hopeless_model_is_null(model_folder, folder, monkeypatch):
+def test_an_infinite_perplexity_is_null(model_folder, folder, monkeypatch):
     hopeless = module.Perplexity(math.inf, 2.0, math.inf, n_tokens=3, unknown=0.0)
     monkeypatch.setattr(module, "perplexity", lambda *_, **__: hopeless)
     found = figures_of(model_folder, *TEXTS)

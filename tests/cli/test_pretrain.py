@@ -1,3 +1,5 @@
+"""`spacy elmo pretrain`: its models, interrupts and resuming, and its last words."""
+
 import os
 import signal
 
@@ -14,6 +16,8 @@ from spacy_elmo.text.corpus import load_text
 from helpers.commands import shown_by
 from helpers.models import pretraining_config
 from helpers.runs import arrays, assert_same_arrays, metrics
+
+pytestmark = [pytest.mark.training, pytest.mark.commands]
 
 TEXT = "the cat sat on a mat .\ndogs run far !\n" * 12
 
@@ -35,7 +39,7 @@ def steps(number):
     return "--training.max_steps", number
 
 
-def test_models_of_running_text(folder, monkeypatch):
+def test_models_of_running_text_have_its_language_and_tokens(folder, monkeypatch):
     (folder / "train.txt").write_text("The cat sat. Dogs run! " * 20 + "\n", "utf8")
     original = Trainer.evaluate
     best = iter([True, False, True, False])
@@ -55,7 +59,7 @@ def test_models_of_running_text(folder, monkeypatch):
     assert len(provenance["corpus"]["sha256"]) == 64
 
 
-def test_stopped_resumed_finished_and_overwritten(folder, monkeypatch):
+def test_an_interrupted_run_is_resumed_finished_and_overwritten(folder, monkeypatch):
     """Ctrl-C lets the step end and writes a checkpoint; the messages say how to go on."""
     limits = ("--training.max_epochs", "100", "--training.max_minutes", "60")
     step = Trainer.step
@@ -88,7 +92,7 @@ def test_stopped_resumed_finished_and_overwritten(folder, monkeypatch):
     assert [row["step"] for row in metrics(folder / "out")] == [1]
 
 
-def test_last_words_name_the_model_before_and_after(folder):
+def test_the_summary_compares_the_perplexity_before_and_after(folder):
     assert "Before this run" not in pretrain(*steps(2), output="first")
     init = ("--pretraining.init", "first/model-last")
     shown = pretrain(*init, "--training.learn_rate", "0.03", *steps(20))
@@ -122,7 +126,7 @@ def test_last_words_name_the_model_before_and_after(folder):
         ("--nlp.lang", "no tokenizer for 'zzz'. Set --nlp.lang", 1),
     ],
 )
-def test_unknown_options_and_languages(folder, option, meant, status):
+def test_unknown_options_and_languages_are_refused(folder, option, meant, status):
     shown = pretrain(option, "zzz", status=status)
     assert option in shown or status == 1
     assert meant in shown

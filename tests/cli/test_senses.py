@@ -1,3 +1,5 @@
+"""`spacy elmo senses`: the data in the page are those that were asked for."""
+
 import json
 from pathlib import Path
 
@@ -8,6 +10,8 @@ from spacy.vocab import Vocab
 from helpers import shown_pages
 from helpers.commands import run_elmo, run_python, shown_by
 from helpers.components import listener, tagger
+
+pytestmark = pytest.mark.commands
 
 TEXT = "the river bank\nBank of mud\n\nthe bank lends money\na bank and a bank\nonce\n"
 TWO = ("--sentence", "the river bank", "--sentence", "a bank")
@@ -33,7 +37,7 @@ def written(path):
     return data
 
 
-def test_words(run):
+def test_the_page_has_the_occurrences_of_each_word(run):
     asked = ("text.txt", "--word", "bank", "--word", "once", "--word", "never")
     data, page = run(*asked), Path("senses.html").read_bytes()
     for said in ("senses.html", "“never” does not occur", "“once” occurs only once"):
@@ -55,7 +59,7 @@ def test_words(run):
     assert (word["total"], len(word["before"])) == (4, 2)
 
 
-def test_gold_senses(run):
+def test_the_page_has_the_gold_senses(run):
     docs = [Doc(Vocab(), words=line.split()) for line in TEXT.splitlines() if line]
     for doc in docs:
         sense = "shore" if "river" in doc.text else "house"
@@ -70,8 +74,8 @@ def test_gold_senses(run):
     assert section["words"][0]["table"]["rows"][0][-2:] == ["75.0%", "0.000"]
 
 
-def test_periods(run):
-    """Distances with their p for each two labels; the source and date of each dot."""
+def test_the_page_compares_periods(run):
+    """Each two labels have a distance with its p, and each dot has its source and date."""
     docs = [Doc(Vocab(), words=["a", "bank", str(i % 3)]) for i in range(6)]
     for i, doc in enumerate(docs):
         doc.spans["century"] = [Span(doc, 1, 2, "18th" if i < 3 else "19th")]
@@ -90,7 +94,7 @@ def test_periods(run):
     assert "bank 18th, 19th 0.000 (p = 1.000)" in " ".join(data["output"].split())
 
 
-def test_files_are_sources(run):
+def test_several_files_are_shown_as_sources(run):
     Path("more.txt").write_text("my bank\n", "utf8")
     (word,) = run("text.txt", "more.txt", "--word", "bank")["sections"][0]["words"]
     assert word["origins"] == ["text.txt"] * 4 + ["more.txt"]
@@ -99,7 +103,9 @@ def test_files_are_sources(run):
     assert word["changes"]["rows"] == []
 
 
-def test_sentences_and_pipeline(run, make_nlp):
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_sentences_are_shown_with_the_mixes_of_a_pipeline(run, make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("tagger", config=tagger(listener())).add_label("NN")
     nlp.initialize()
@@ -121,14 +127,14 @@ def test_sentences_and_pipeline(run, make_nlp):
         (["text.txt", "--word", "BANK"], "Check the spelling, or add --ignore-case"),
     ],
 )
-def test_nothing_to_show(run, arguments, message):
+def test_a_request_without_anything_to_show_is_refused(run, arguments, message):
     assert message in shown_by("senses", "model", *arguments, status=1)
     assert not Path("senses.html").exists()
 
 
-def test_standard_output(run, tmp_path):
-    """Nothing but the page, and no file in the place of the device. By way of a link: if that is
-    replaced, the machine keeps its /dev/stdout."""
+@pytest.mark.processes
+def test_a_page_on_standard_output_replaces_no_device(run, tmp_path):
+    """The output is a link: if it were replaced, the machine would still have its /dev/stdout."""
     (tmp_path / "page.html").symlink_to("/dev/stdout")
     arguments = ("elmo", "senses", "model", *TWO, "-o", "page.html")
     page = run_python("-m", "spacy", *arguments, cwd=tmp_path)
@@ -136,7 +142,8 @@ def test_standard_output(run, tmp_path):
     assert (tmp_path / "page.html").is_symlink()
 
 
-def test_pages_of_other_commands(run, make_nlp):
+@pytest.mark.pipelines
+def test_other_commands_write_pages(run, make_nlp):
     docs = [Doc(Vocab(), words=["a", "bank"], tags=["DT", "NN"]) for _ in range(2)]
     DocBin(docs=docs).to_disk("tags.spacy")
     make_nlp().to_disk("pipeline")

@@ -1,4 +1,4 @@
-"""What the commands say where they may not write, or something is there."""
+"""Outputs that exist or may not be written: nothing is lost, and the error names the output."""
 
 import os
 import tempfile
@@ -12,13 +12,18 @@ from helpers.commands import shown_by
 from helpers.full_disk import room_for
 from helpers.models import pretraining_config, write_safetensors
 
+pytestmark = pytest.mark.commands
+
 NOBODY = 65534
 TEXTS = ("--corpus", "text.txt", "--dev", "text.txt", "--budget", "1 GPU, 1 day")
 
 
 @pytest.fixture
 def folder(monkeypatch):
-    """With the folder `closed`. Not the test's own, which is closed to others altogether."""
+    """Yield a folder with the subfolder `closed`.
+
+    Other users may not enter the test's own folder.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path, mode in ((folder, 0o755), (folder / "open", 0o755), (folder / "closed", 0o555)):
@@ -55,8 +60,8 @@ def run(arguments, target, *more, status=0):
 
 
 @pytest.mark.parametrize(("name", "arguments"), TARGETS)
-def test_existing_file_and_closed_folder(folder, name, arguments):
-    """What is there stays unless --force is given, and an error names no temporary file."""
+def test_files_stay_without_force_and_closed_folders_are_named(folder, name, arguments):
+    """An error names no temporary file."""
     target = folder / "open" / name
     run(arguments, target)  # imports what it needs
     if target.is_file():
@@ -102,7 +107,7 @@ def test_a_full_device(folder):
         ["wsd", "x.safetensors", "a", "b", "--json", "text.txt", "--html", "linked.txt"],
     ],
 )
-def test_an_input_is_not_replaced(folder, arguments):
+def test_an_input_is_never_an_output(folder, arguments):
     """--force replaces no input, and one file cannot be two outputs."""
     before = (folder / "text.txt").read_bytes()
     os.link(folder / "text.txt", folder / "linked.txt")

@@ -1,4 +1,4 @@
-"""Blocks that are wrong do not pass."""
+"""The runner of the pages' code blocks finds wrong blocks, and leaves out only the marked ones."""
 
 import pytest
 
@@ -37,12 +37,12 @@ INFO = "python -m spacy elmo info"
         (block("ini", '[components.elmo.segmenter]\n@segmenters = "x.v9"'), r"x\.v9"),
     ],
 )
-def test_wrong_blocks(run, text, message):
+def test_wrong_blocks_fail(run, text, message):
     with pytest.raises(Exception, match=message):
         run(text)
 
 
-def test_left_out(run):
+def test_blocks_are_left_out_only_with_a_reason(run):
     no = block("python", "1 / 0", '<!-- skip: next "needs a cluster" -->') + block("text", "no")
     assert "needs a cluster" in run(no)[0]
     comment = '<!-- skip: next if(not slow, reason="takes a minute") -->'

@@ -1,4 +1,4 @@
-"""What pages and the entry for spaCy's universe say is so: settings, messages, figures."""
+"""Settings, messages and figures in the pages and in the entry for spaCy's universe are true."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from scripts.figures.results_tables import MARK, fill, tables_of
 # Settings
 
 
-def test_settings():
+def test_the_page_of_settings_is_generated_from_the_code():
     """Run `python docs/_extensions/settings_page.py` if this fails."""
     script = runpy.run_path(str(ROOT / "docs" / "_extensions" / "settings_page.py"))
     page = script["PAGE"].read_text("utf8")
@@ -59,9 +59,11 @@ def runs():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_figures(page, runs):
-    """`python scripts/results_tables.py PAGE`, in project/, would change nothing. A mean with its
-    deviation is one of some run's score, wherever it stands."""
+def test_figures_are_those_of_the_runs(page, runs):
+    """`python scripts/results_tables.py PAGE`, in project/, would change nothing.
+
+    A mean with its deviation is one of some run's score, wherever it stands.
+    """
     text = page.read_text("utf8")
     assert fill(text, tables_of(runs)) == text
     known = {
@@ -85,7 +87,7 @@ KEYS = {"id", "title", "slogan", "description", "pip", "code_example", "category
 CATEGORIES = {"pipeline", "standalone", "models", "training", "research", "visualizers"}
 
 
-def test_universe(capsys):
+def test_the_entry_for_the_universe_is_true(capsys):
     entry = json.loads((ROOT / "docs" / "universe.json").read_text("utf8"))
     assert entry.keys() >= KEYS
     assert set(entry["category"]) <= CATEGORIES

@@ -1,4 +1,4 @@
-"""Commands inside sentences and tables: what they name is there."""
+"""Commands, options, files and links that sentences and tables of the pages name exist."""
 
 import re
 import shlex
@@ -22,8 +22,7 @@ MAKEFILE = (ROOT / "Makefile").read_text("utf8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_is_named_is_there(page):
-    """Scripts and their options, commands and theirs, targets, files and links."""
+def test_names_in_sentences_exist(page):
     text = page.read_text("utf8")
     for code in CODE.findall(re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)):
         code = re.sub(r"\s+", " ", code)

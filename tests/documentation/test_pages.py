@@ -29,28 +29,30 @@ def folder(filled, tmp_path, monkeypatch):
     monkeypatch.chdir(place)
     ops = get_current_ops()
     yield place
-    set_current_ops(ops)  # of which docs/faq.md takes others
+    set_current_ops(ops)  # docs/faq.md sets others.
 
 
 ALL = [(page, False) for page in PAGES]
 SLOW_ONES = [(page, True) for page in PAGES if SLOW.search(page.read_text("utf8"))]
 
 
+@pytest.mark.training
+@pytest.mark.commands
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("page", "slow"),
     [*ALL, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW_ONES)],
     ids=lambda value: getattr(value, "name", "slow" if value else ""),
 )
-def test_page(page, slow, folder):
+def test_the_code_of_a_page_runs(page, slow, folder):
     if page.name in ("README.md", "pretraining.md"):  # They make the model before they use it.
         shutil.rmtree(folder / "pretraining")
     run_page(page, slow=slow)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_block_is_forgotten(page):
-    """Languages are those that run; an output follows what prints it; what is left out says why."""
+def test_each_block_is_run_or_says_why_not(page):
+    """An output follows the block that prints it."""
     text = page.read_text("utf8")
     before = ""
     for block in FENCE.finditer(text):

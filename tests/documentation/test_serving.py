@@ -1,10 +1,16 @@
 """The service of the page *Serving* under load, in short; `make soak` runs it for minutes."""
 
+import pytest
+
 from helpers import soak
 from helpers.components import WIDTH
 from helpers.forked import forks
 
+pytestmark = [pytest.mark.processes, pytest.mark.threads]
 
+
+@pytest.mark.training
+@pytest.mark.pipelines
 @forks
 def test_service_under_load(make_nlp, tmp_path):
     soak.write_pipeline(make_nlp(), tmp_path, WIDTH)
@@ -13,8 +19,8 @@ def test_service_under_load(make_nlp, tmp_path):
     assert soak.faults(states) == []
 
 
-def test_faults_are_found():
-    """Other vectors, an open file more, an error that no broken request gives, and growth."""
+def test_the_load_test_finds_faults():
+    """Faults are other vectors, another open file, an unexpected error, and growth."""
     good = {"checksum": "a", "handles": 9, "errors": {"UnicodeDecodeError": 2}, "memory": 100}
     assert soak.faults([good, good]) == []
     for change in ({"checksum": "b"}, {"handles": 10}, {"errors": {"KeyError": 1}}):

@@ -1,8 +1,8 @@
-"""Rules of writing for docstrings and comments, and for the prose of README and docs."""
+"""Rules of writing for docstrings, comments, names of tests, README and docs."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,21 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("spacy_elmo", "project/scripts", "benchmarks", "wheels")
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+# Folders of tests that do not follow the rules yet.
+NOT_YET = {
+    "bilm",
+    "embedding",
+    "export",
+    "files",
+    "frozen",
+    "language_model",
+    "layers",
+    "pipeline",
+    "pretraining",
+    "text",
+    "weights",
+}
+TESTS = [path for path in sorted((ROOT / "tests").rglob("*.py")) if path.parent.name not in NOT_YET]
 PAGES = [ROOT / name for name in ("README.md", "project/README.md", "CONTRIBUTING.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 MAX_WORDS = 35
@@ -17,6 +32,11 @@ MAX_WORDS = 35
 # A first line says what a function does or a class is, and is no fragment.
 FRAGMENT = re.compile(
     r"(What|Where|Whoever|Those|As|Of|By|That|It|From|Whether|How|If|When|Who|Which|RETURNS)\b"
+)
+COMMENT = re.compile(r"(?:^|\s)# .*$", re.MULTILINE)
+# A test's name says what is expected, and is no fragment either.
+NAME = re.compile(
+    r"test_(what|where|whoever|those|as|of|by|that|its?|from|whether|how|if|when|who|which)_"
 )
 # Phrases that no reader should have to translate, and that have no second meaning.
 PHRASES = re.compile(
@@ -42,19 +62,44 @@ def _sentences(page: str) -> Iterator[str]:
         yield from re.split(r"(?<=[.!?])\s+", text)
 
 
+def _docstrings(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the name and docstring of the module, of its classes and its functions."""
+    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        yield getattr(node, "name", ""), ast.get_docstring(node) or ""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):  # Most nodes are expressions, which define nothing.
+            yield from _docstrings(child)
+
+
+def _fragments(docstrings: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"fragment: {text.splitlines()[0]}" for _, text in docstrings if FRAGMENT.match(text)]
+
+
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_docstrings_and_comments(path):
-    """Messages, too. One file has sentences for training."""
+    """Messages follow the rules, too. One file has sentences for training."""
     source = path.read_text("utf8")
     wrong = PHRASES.findall(" ".join(source.split()))
     if path.name == "grammar.py":
         assert wrong == ["nobody", "told"]
         wrong = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            docstring = ast.get_docstring(node) or ""
-            if FRAGMENT.match(docstring):
-                wrong.append(f"fragment: {docstring.splitlines()[0]}")
+    wrong += _fragments(_docstrings(ast.parse(source)))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_docstrings_comments_and_names_of_tests():
+    """Messages of other programs and sentences for models, in the code, follow no rules."""
+    wrong = []
+    for path in TESTS:
+        source = path.read_text("utf8")
+        docstrings = list(_docstrings(ast.parse(source)))
+        texts = [text for _, text in docstrings] + COMMENT.findall(source)
+        found = [f"phrase: {one}" for text in texts for one in PHRASES.findall(text)]
+        found += _fragments(docstrings)
+        found += [f"name: {name}" for name, _ in docstrings if NAME.match(name)]
+        if path.name != "__init__.py" and not docstrings[0][1]:
+            found.append("the module has no docstring: say what its tests protect")
+        wrong += [f"{_name(path)}: {one}" for one in found]
     assert not wrong, "\n".join(wrong)
 
 

@@ -1,4 +1,4 @@
-"""Every experiment of the project in minutes, on the real corpora."""
+"""Every experiment of the project runs in minutes on the real corpora."""
 
 import shutil
 import subprocess
@@ -15,6 +15,8 @@ from helpers.project_scripts import PROJECT, command, environment
 from scripts.experiments import trials
 from scripts.experiments.runs import read_runs
 from scripts.experiments.transformer import find_folder
+
+pytestmark = pytest.mark.processes
 
 # The folders of the corpora, by those of the project's assets.
 ASSETS = """
@@ -62,7 +64,7 @@ def real_corpus(shared, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def language_model(tiny_weights):
-    """That of the package, if this version carries one, or a tiny one of random weights."""
+    """Return the model of the package if it has one, or a tiny one with random weights."""
     return BUNDLED if is_available(BUNDLED) else tiny_weights
 
 
@@ -90,7 +92,9 @@ def own_inputs(language_model, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("experiment", trials.EXPERIMENTS)
-def test_experiment(experiment, real_corpus, language_model, own_inputs, tmp_path):
+def test_an_experiment_gives_every_run_of_its_plan(
+    experiment, real_corpus, language_model, own_inputs, tmp_path
+):
     options = ("--plan", "quick", "--experiment", experiment, "--jobs", 2)
     where = ("--corpus", real_corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
     own = own_inputs("de" if experiment == "historical" else "en")

@@ -1,4 +1,4 @@
-"""Calls of functions that go on as they are, noted."""
+"""Notes of calls of functions, which still do what they did."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,10 @@ import pytest
 def note_calls(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, note: Callable[..., Any]
 ) -> list[Any]:
-    """RETURNS (list): What `note` makes of the arguments of each call from now on."""
+    """Note the calls of a function from now on.
+
+    RETURNS (list): The result of `note` for the arguments of each call.
+    """
     noted: list[Any] = []
     original = getattr(owner, name)
 

@@ -1,4 +1,4 @@
-"""The commands, in this process, and other processes."""
+"""Commands of the package in this process, and other processes."""
 
 import os
 import subprocess
@@ -21,12 +21,12 @@ def run_elmo(*arguments: object, status: int = 0) -> Result:
 
 
 def shown_by(*arguments: object, status: int = 0) -> str:
-    """RETURNS (str): What the command shows, in one line: the printer breaks lines."""
+    """Return the output of a command in one line, because the printer breaks lines."""
     return " ".join(run_elmo(*arguments, status=status).output.split())
 
 
 def run_python(*arguments: object, cwd: Path | None = None, **environment: str) -> str:
-    """RETURNS (str): What a new process of Python prints, after `python ARGUMENTS`."""
+    """Return the output of `python ARGUMENTS` in a new process."""
     words, env = [sys.executable, *map(str, arguments)], {**os.environ, **environment}
     done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A model as `pretrain` writes it, to convert, and how two are compared."""
+"""A model as `pretrain` writes it, to convert, and the comparison of two."""
 
 import zipfile
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def make_model(
 
 
 def write_source(folder: Path) -> Path:
-    """RETURNS (Path): The folder, a German pipeline of `make_model()`."""
+    """Write `make_model()` as a German pipeline, and return its folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     save_model(make_model(), folder, lang="de", provenance=PROVENANCE)
     return folder
@@ -45,7 +45,7 @@ def assert_same_vectors(path: Path, expected: Path) -> None:
 
 
 def read_zip(path: Path) -> dict[str, bytes]:
-    """RETURNS (Dict[str, bytes]): The content of each file."""
+    """Return the content of each file of an archive."""
     with zipfile.ZipFile(path) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}
 

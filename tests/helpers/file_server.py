@@ -12,11 +12,11 @@ class FileServer:
     """Serves `files`, a dict of path and content, and knows ranges.
 
     `script` says what happens to the requests to come, one after another: a dict with
-    `status`, `headers` (None takes one away), `cut` (so many bytes, then the connection
-    closes), `stall` (so many bytes; the client then reads the end of the stream, but the
-    connection stays open), `pause` (seconds before each 1,000 bytes), `ignore_range`, `repeat`
-    (so many times the content, in chunks, its length not said). What the script says nothing
-    of is served as it should be.
+    `status`, `headers` (None takes one away), `cut` (bytes until the connection
+    closes), `stall` (bytes until the client reads the end of the stream, though the connection
+    stays open), `pause` (seconds before each 1,000 bytes), `ignore_range`, `repeat` (how many
+    times the content is sent, in chunks, without its length). Without a script, requests are
+    served as usual.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,8 @@
-"""Programs in a forked process. It has imported PyTorch and spaCy already, which takes a new
-process seconds. What a program imports, how it begins and what memory it takes can only be seen
-in a new process: `commands.run_python`."""
+"""Programs in a forked process, which has imported PyTorch and spaCy already.
+
+A new process takes seconds to import them. Use one, by `commands.run_python`, only to test what a
+program imports, how it begins and what memory it takes.
+"""
 
 import multiprocessing
 import os

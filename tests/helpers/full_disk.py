@@ -8,7 +8,7 @@ import pytest
 
 @contextmanager
 def room_for(n_bytes: int) -> Iterator[None]:
-    """No file of this process may grow beyond so many bytes."""
+    """Limit the size of files of this process, so that longer writes fail."""
     resource = pytest.importorskip("resource", reason="there is no such limit")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(n_bytes), before[1]))

@@ -1,9 +1,9 @@
 """Broken and hostile weight files, by the thousand: `make fuzz`.
 
-They are read in a process that is watched. Reading gives a model or a ValueError that names
-the file, in under two seconds and 200 MB, imports nothing and does not take the process with
-it; where an end is missing, it gives the error. Every fiftieth file has a structure that grew a
-thousandfold and more: those are all refused. Wrong names and shapes: `test_malformed_files.py`.
+They are read in a process that is watched. Reading gives a model or a ValueError that names the
+file, in under two seconds and 200 MB. It imports nothing, and does not end the process. A file
+without an end gives the error. Every fiftieth file has a structure that grew a thousandfold and
+more: all of those are refused. Wrong names and shapes: `test_malformed_files.py`.
 """
 
 import argparse
@@ -43,8 +43,7 @@ Job = tuple[str, int, bool]
 
 
 def peak_megabytes() -> float:
-    """RETURNS (float): The most memory that this process had since `forget_peak`; 0 where the
-    system does not say."""
+    """Return the peak memory of this process since `forget_peak`; 0 if it is not known."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0.0
@@ -53,13 +52,16 @@ def peak_megabytes() -> float:
 
 
 def forget_peak() -> None:
-    """From now on the peak is that of what follows, where the system can do so."""
+    """Reset the peak memory of this process, if the system can do so."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def read_once(path: Path, folder: Path, mutation: Mutation) -> str:
-    """RETURNS (str): "refused", "read", or what went wrong."""
+    """Read a file once.
+
+    RETURNS (str): "refused", "read", or the fault.
+    """
     modules = set(sys.modules)
     forget_peak()
     base = peak_megabytes()
@@ -83,7 +85,10 @@ def read_once(path: Path, folder: Path, mutation: Mutation) -> str:
 
 
 def read_job(seed: int, folder: Path, job: Job) -> tuple[str, str]:
-    """RETURNS (Tuple[str, str]): What was done to a model, and what became of it."""
+    """Read one mutated model.
+
+    RETURNS (Tuple[str, str]): The mutation, and the result.
+    """
     name, number, grows = job
     form, good, mutated = FORMATS[name], folder / name / "good", folder / name / "mutated"
     if not good.exists():

@@ -1,4 +1,4 @@
-"""The golden files of tests/fixtures: what other programs, and earlier commits, gave."""
+"""Golden files of tests/fixtures: outputs of other programs, and of earlier commits."""
 
 from pathlib import Path
 
@@ -15,22 +15,29 @@ WORDNET = FIXTURES / "wordnet"
 
 
 def read_batches() -> list[list[list[str]]]:
-    """RETURNS (List[List[List[str]]]): The eight batches that bilm-tf read one after another, of
-    a sentence from each of the three streams."""
+    """Return the eight batches that bilm-tf read one after another.
+
+    RETURNS (List[List[List[str]]]): For each batch, a sentence from each of the three streams.
+    """
     return [list(batch) for batch in zip(*srsly.read_json(BILM_TF / "sentences.json"))]
 
 
 def read_bilm_tf(name: str) -> list[list[np.ndarray]]:
-    """RETURNS (List[List[numpy.ndarray]]): What TensorFlow gave for each of them, all layers,
-    the state carried. *Shape:* `(L + 1, n_tokens, 2P)`"""
+    """Return TensorFlow's outputs for the batches, with the state carried.
+
+    RETURNS (List[List[numpy.ndarray]]): All layers. *Shape:* `(L + 1, n_tokens, 2P)`
+    """
     with h5py.File(BILM_TF / name / "layers.hdf5") as file:
         streams, batches = range(len(file)), range(len(file["0"]))
         return [[file[f"{stream}/{batch}"][()] for stream in streams] for batch in batches]
 
 
 def read_manylangs() -> tuple[list[list[str]], list[np.ndarray]]:
-    """RETURNS (Tuple[List[List[str]], List[numpy.ndarray]]): Sentences, and what
-    ELMoForManyLangs gave for each, from a zero state. *Shape:* `(L + 1, n_tokens, 2P)`"""
+    """Return sentences, and the outputs of ELMoForManyLangs from a zero state.
+
+    RETURNS (Tuple[List[List[str]], List[numpy.ndarray]]): The sentences, and all layers of each.
+        *Shape:* `(L + 1, n_tokens, 2P)`
+    """
     sentences = srsly.read_json(MANYLANGS / "sentences.json")
     with h5py.File(MANYLANGS / "reference_layers.hdf5") as file:
         return sentences, [file[str(i)][()] for i in range(len(sentences))]

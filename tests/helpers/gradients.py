@@ -43,6 +43,6 @@ def check_gradients(model, loss, *, step=1e-3, rel=0.1, noise=0.01):
 
 
 def softmax(scores, axis=-1):
-    """In float64."""
+    """Compute the softmax in float64."""
     exponents = np.exp(scores - scores.max(axis=axis, keepdims=True))
     return exponents / exponents.sum(axis=axis, keepdims=True)

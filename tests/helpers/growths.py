@@ -21,7 +21,7 @@ MILLION = 10**6
 
 
 def grown(growth: Growth, folder: Path) -> Mutation:
-    """RETURNS (Mutation): What it did to the files in the folder; all of it is refused."""
+    """Grow the files in a folder, and return the mutation. Every grown model must be refused."""
     growth(folder)
     return Mutation(f"grown: {growth.__name__}", True)
 
@@ -45,7 +45,7 @@ def _in_hdf5(change: Callable[[h5py.File], None], libver: str | None = None) -> 
 
 
 def _take_kernel(file: h5py.File) -> tuple[str, tuple[int, int]]:
-    """RETURNS (Tuple[str, Tuple[int, int]]): Name and shape of a dataset, which is deleted."""
+    """Delete a dataset, and return its name and shape."""
     names: list[str] = []
     file.visit(lambda name: names.append(name) if name.endswith("LSTMCell/W_0") else None)
     shape = file[names[0]].shape
@@ -78,7 +78,7 @@ def doubling_groups(file: h5py.File) -> None:
 
 @partial(_in_hdf5, libver="latest")
 def virtual_dataset_in_a_pipe(file: h5py.File) -> None:
-    """One whose size is that of its source, which to open would never end."""
+    """Write a virtual dataset, as large as its source, which blocks forever if it is opened."""
     name, (rows, columns) = _take_kernel(file)
     pipe = Path(file.filename).with_name("pipe")
     os.mkfifo(pipe)
@@ -118,7 +118,7 @@ def chunk_beyond_its_dataset(file: h5py.File) -> None:
 
 @_in_hdf5
 def chunks_of_one_number(file: h5py.File) -> None:
-    """As wide as the options then say, in a file that is large enough."""
+    """Write a dataset in chunks of one number, as wide as the options then say, in a large file."""
     options = Path(file.filename).with_name("options.json")
     content, dim = json.loads(options.read_text("utf8")), 200_000
     content["lstm"]["dim"] = dim
@@ -162,7 +162,7 @@ def _settings(n_lists: int) -> Growth:
 
 
 def _lines(*names: str) -> list[Growth]:
-    """Of ten million lines, and of one that is endless."""
+    """Make files of ten million lines, and of one endless line."""
 
     def lines(name: str, part: bytes, times: int) -> Growth:
         def write(folder: Path) -> None:
@@ -206,7 +206,7 @@ def tensors_by_the_hundred_thousand(folder: Path) -> None:
 
 
 def a_million_members(folder: Path) -> None:
-    """Of the archive that is a model, or that PyTorch writes."""
+    """Add a million members to the archive that is a model, or that PyTorch writes."""
     path = next(path for path in sorted(folder.iterdir()) if zipfile.is_zipfile(path))
     content = write_zip(path, read_zip(path)).read_bytes()
     start, end = (content.rindex(sign) for sign in (b"PK\x01\x02", b"PK\x05\x06"))

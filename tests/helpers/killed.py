@@ -109,7 +109,7 @@ def _replace(folder: Path, state: Path) -> None:
 
 
 def stopped_at_each_step(run: Callable[[], object]) -> Iterator[int]:
-    """As `killed_at_each_step`, but the process only stands still, and goes on afterwards.
+    """Stop the process at each step like `killed_at_each_step`, but let it go on afterwards.
 
     run (Callable[[], object]): The function.
     YIELDS (int): The step, from 1, at which the function stands still.
@@ -130,14 +130,16 @@ def stopped_at_each_step(run: Callable[[], object]) -> Iterator[int]:
 
 
 def left_in(folder: Path) -> list[str]:
-    """RETURNS (List[str]): The names in a folder. A temporary folder without its marker, which a
-    kill before the marker was written leaves, does not count: by its name alone it is not known as
-    ours, and stays."""
+    """Return the names in a folder, without temporary folders that have no marker.
+
+    A kill before the marker was written leaves such a folder. By its name alone it is not known as
+    ours, and stays.
+    """
     return sorted(path.name for path in folder.iterdir() if not is_unmarked(path))
 
 
 def is_unmarked(path: Path) -> bool:
-    """RETURNS (bool): Whether it is a temporary folder without its marker."""
+    """Return whether a path is a temporary folder without its marker."""
     return is_temporary(path.name) and not any(path.iterdir())
 
 
@@ -176,7 +178,7 @@ def _run(run: Callable[[], object], step: int, number: int, error: TextIO) -> No
 
 
 def forget_threads() -> None:
-    """Take locks that nobody else can hold, and use no thread of the parent's."""
+    """Replace locks that threads of the parent may hold, because the child has no such threads."""
     from tqdm import tqdm
 
     # The default is shared with the parent, where a killed child would hold it for ever.

@@ -1,4 +1,4 @@
-"""What a process of Ray does in place of making a shard: it may be killed before."""
+"""Stand-in for making a shard in a process of Ray, which may be killed before."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from spacy_elmo.export.sharding import _make_shard
 
 
 def killed_at_tenth(job, folder, plan, settings, name, *rest):
-    """As if there were no memory left, once for every tenth shard."""
+    """Kill the process once for every tenth shard, like a system without memory left."""
     killed = Path(folder.path, "..", f"killed-{name}")
     if name.startswith("part-000") and name[9] == "3" and not killed.exists():
         killed.touch()

@@ -87,14 +87,14 @@ def renamed(data: dict[str, np.ndarray], names: list[tuple[str, str]]) -> dict[s
 
 
 def write_allennlp(bilm: FrozenBiLM, folder: Path) -> Path:
-    """RETURNS (Path): The file of weights."""
+    """Write a model in AllenNLP's format, and return the file of weights."""
     folder.mkdir(parents=True, exist_ok=True)
     AllenNLP.write(ModelBundle(bilm), folder / "weights.hdf5")
     return folder / "weights.hdf5"
 
 
 def write_tiny(folder: Path, seed: int = 0, **changes: Any) -> Path:
-    """RETURNS (Path): The file of weights of `tiny_bilm()`."""
+    """Write `tiny_bilm()`, and return the file of weights."""
     return reference.write_random(folder, tiny_options(**changes), seed)
 
 
@@ -111,7 +111,7 @@ _pickled: dict[tuple[int, str], bytes] = {}
 
 
 def write_safetensors(path: Path, provenance: dict[str, Any] | None = None) -> Path:
-    """RETURNS (Path): The file, of `tiny_bilm()`."""
+    """Write `tiny_bilm()` as safetensors, and return the file."""
     safetensors_file.write(tiny_bilm().replace(provenance=provenance or {}), path)
     return path
 
@@ -137,7 +137,7 @@ def scaled(
 
 
 def check_state(state: Any, expected: reference.State, atol: float = ROUNDING) -> None:
-    """With the reference's state brought into the package's shape, (2, L, n, width)."""
+    """Compare a state with the reference's, brought into the package's shape (2, L, n, width)."""
     for k, got in enumerate((state.cell, state.hidden)):
         wanted = [[[layer[k] for layer in direction] for direction in row] for row in expected]
         wanted = np.transpose(wanted, (1, 2, 0, 3))

@@ -1,4 +1,4 @@
-"""Small models of every format and what is done to them, for `fuzz.py`."""
+"""Small models of every format and their mutations, for `fuzz.py`."""
 
 import json
 import shutil
@@ -133,7 +133,7 @@ def mutate_safetensors(folder: Path, rng: Random) -> Mutation:
 
 
 def change_header(path: Path, rng: Random) -> Mutation:
-    """In the header, or in the config within it."""
+    """Change a value in the header, or in the config within it."""
     header, data = split_safetensors(path)
     if rng.random() < 0.7:
         what = change_value(header, rng)

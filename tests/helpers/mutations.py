@@ -1,4 +1,4 @@
-"""What can be done to the files of a model, for `fuzz.py`."""
+"""Mutations of the files of a model, for `fuzz.py`."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ ODD_VALUES: list[Any] = [
 
 
 class Mutation(NamedTuple):
-    """What was done to a model's files.
+    """Change of a model's files.
 
     description (str): In words.
     must_raise (bool): Whether no reader may take them for a model.
@@ -63,13 +63,13 @@ def change_bytes(path: Path, rng: Random) -> Mutation:
     before = bytes(data)
     what = rng.choice([flip, flip, flip, truncate, blow_up, shuffle_blocks])(data, rng)
     path.write_bytes(data)
-    is_text = path.suffix in (".json", ".txt", ".dic")  # of which the last line end may go
+    is_text = path.suffix in (".json", ".txt", ".dic")  # Their last line end may go.
     must = what.must_raise and not is_text and bytes(data) != before
     return Mutation(f"{path.name}: {what.description}", must)
 
 
 def split_safetensors(path: Path) -> tuple[dict[str, Any], bytes]:
-    """RETURNS (Tuple[dict, bytes]): The header, and all that stands after it."""
+    """Return the header, and all bytes after it."""
     content = path.read_bytes()
     end = 8 + int.from_bytes(content[:8], "little")
     return json.loads(content[8:end]), content[end:]

@@ -107,7 +107,7 @@ def run_bash(example: Example) -> Optional[str]:
 
 
 def _run(command: list[str], line: str, options: dict[str, Any]) -> tuple[int, str]:
-    """RETURNS (Tuple[int, str]): Exit code and output."""
+    """Run a command, and return its exit code and output."""
     if command[0] == "make":
         return _look_up_target(command)
     if command[:2] == ["pip", "install"]:
@@ -177,7 +177,7 @@ def _with_parents(text: str) -> str:
 
 
 def _lay_over(config: dict[str, Any], block: dict[str, Any]) -> None:
-    """Put a block into a config. A section with a factory or a function of its own is made anew."""
+    """Put a block into a config. A section with its own factory or function is replaced."""
     for key, value in block.items():
         if isinstance(value, dict) and "factory" not in value and "@" not in "".join(value):
             config[key] = config.get(key) or {}

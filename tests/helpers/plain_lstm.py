@@ -1,5 +1,5 @@
-"""The LSTM with projection as its formula says, step by step, by autograd: what the package's
-operation is compared with."""
+"""LSTM with projection by its formula, step by step, by autograd; the package is compared with
+it."""
 
 import torch
 import torch.nn.functional as F

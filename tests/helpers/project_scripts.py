@@ -1,4 +1,4 @@
-"""The project's scripts, run and imported, for its tests."""
+"""Scripts of the project, run and imported, for its tests."""
 
 import importlib
 import os
@@ -16,18 +16,18 @@ VOCAB = spacy.blank("en").vocab
 
 
 def command(name, *args):
-    """The command line of a script, as "data.convert_trec"."""
+    """Return the command line of a script, as "data.convert_trec"."""
     return [sys.executable, "-m", f"scripts.{name}", *map(str, args)]
 
 
 def environment():
-    """The environment in which scripts are found from any folder."""
+    """Return the environment in which scripts are found from any folder."""
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}
 
 
 def run(name, *args, fails=False):
-    """Run a script in a process of its own; what it printed, in one line."""
+    """Run a script in a process of its own, and return its output in one line."""
     done = subprocess.run(command(name, *args), env=environment(), capture_output=True, text=True)
     return check(done.returncode, done.stdout + done.stderr, fails)
 
@@ -39,7 +39,7 @@ def app(name):
 
 
 def call(name, *args, fails=False):
-    """As `run`, in this process, which takes less time."""
+    """Run a script in this process, which takes less time, and return its output in one line."""
     done = CliRunner().invoke(app(name), [str(arg) for arg in args])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return check(done.exit_code, done.output, fails)
@@ -51,5 +51,5 @@ def check(code, printed, fails):
 
 
 def docs(path) -> list[Doc]:
-    """The Docs of a .spacy file."""
+    """Return the Docs of a .spacy file."""
     return list(DocBin().from_disk(path).get_docs(VOCAB))

@@ -97,7 +97,7 @@ def write_random(folder: Path, options: Options, seed: int = 0, words: Words = N
 
 
 def read_hdf5(path: Path) -> dict[str, NDArray[Any]]:
-    """All datasets of a file."""
+    """Read all datasets of a file."""
     found: dict[str, NDArray[Any]] = {}
 
     def note(name: str, item: Any) -> None:
@@ -142,7 +142,8 @@ def _clip(x: Array, limit: float | None) -> Array:
 def token_vector(options: Options, datasets: Datasets, token: str, words: Words = None) -> Array:
     """Characters, filters over all positions (PAD too), max, activation, highways, projection.
 
-    With `words`, those have the row of `embedding`; without characters, others that of `<UNK>`.
+    Known `words` have their row of `embedding`. Without characters, other words have the row of
+    `<UNK>`.
     """
     if words is not None and (token in words or "char_cnn" not in options):
         return _exact(datasets["embedding"][words.index(token if token in words else "<UNK>")])
@@ -183,7 +184,7 @@ def highway(x: Array, gate: Array, branch: Array) -> Array:
 def run_lstm(weight, bias, projection, clips, inputs, cell) -> tuple[list[Array], Cell]:
     """An LSTM in reading order: gates i, j, f, o, clips of cell and projection at every step.
 
-    projection, clips: An array or None; two limits, each of which may be None.
+    projection, clips: An array or None; two limits, or None for no limit.
     inputs (List[Array]): A vector each step.
     cell (Cell): From which it starts.
     RETURNS (Tuple[List[Array], Cell]): A vector each step, and the cell after the last.
@@ -206,13 +207,7 @@ def _zero_cells(options: Options) -> list[Cell]:
 
 
 def _run_stack(options, datasets, direction, x, cells, gates=None):
-    """All layers of a direction, with a forget bias of 1.
-
-    x (List[Array]): The token vectors, in reading order.
-    cells (List[Cell]): Of each layer.
-    RETURNS (Tuple[List[List[Array]], List[Cell]]): The token vectors and the outputs of each layer,
-        in reading order, and the cells to carry on.
-    """
+    """Compute all layers of a direction, with a forget bias of 1."""
     lstm, stack, after = options["lstm"], [x], []
     for layer, cell in enumerate(cells):
         name = _cell_name(direction, layer)
@@ -238,7 +233,7 @@ def layers(options, datasets, sentences, state=None, words=None, gates=None, kee
     """(L + 1, n_tokens, 2P) a sentence, each run alone, and the state to carry to the next call.
     With `gates`, W and b by direction and layer, highways are in place of skip connections.
 
-    The marks are fed and, unless they are to be kept, dropped. Layer 0 is the token vector
+    The marks are fed and, unless they are kept, dropped. Layer 0 is the token vector
     twice. The skip connection is added from layer 1 (counted from 0) on, after clipping, and is
     no part of the state.
 
@@ -271,7 +266,7 @@ def layers(options, datasets, sentences, state=None, words=None, gates=None, kee
 
 
 def random_softmax(options: Options, n_words: int, seed: int = 0) -> Datasets:
-    """`softmax/W` and `softmax/b`, over so many words."""
+    """Return random `softmax/W` and `softmax/b` over `n_words` words."""
     rng = np.random.default_rng(seed)
     shape = (n_words, options["lstm"]["projection_dim"])
     weight, bias = rng.standard_normal(shape), rng.standard_normal(n_words)
@@ -279,12 +274,14 @@ def random_softmax(options: Options, n_words: int, seed: int = 0) -> Datasets:
 
 
 def log_probabilities(options, datasets, read, direction, cells=None, words=None):
-    """What a stack predicts after each of the tokens that it reads, in that order, by the full
-    softmax, *Shape:* (n_tokens, V); and the cells to carry on. Nothing is added to what is read.
+    """Predict the next token after each token with the full softmax.
+
+    Nothing is added to the tokens.
 
     read (List[str]): The tokens, in the direction's order.
-    cells (Optional[List[Cell]]): From which it starts; zeros if they are None.
-    RETURNS (Tuple[Array, List[Cell]]): The log-probabilities, and the cells.
+    cells (Optional[List[Cell]]): The initial state; zeros if None.
+    RETURNS (Tuple[Array, List[Cell]]): The log-probabilities, *Shape:* (n_tokens, V), and the cells
+        to carry on.
     """
     vectors = [token_vector(options, datasets, token, words) for token in read]
     cells = _zero_cells(options) if cells is None else cells

@@ -1,5 +1,7 @@
-"""The arithmetic of ELMoForManyLangs in plain numpy float64: slow, loop by loop, independent
-of the package. It follows the format's description; the tests compare the package with it."""
+"""Arithmetic of ELMoForManyLangs in plain numpy float64: slow, loop by loop, independent.
+
+The code follows the format's description; the tests compare the package with it.
+"""
 
 from __future__ import annotations
 

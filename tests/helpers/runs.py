@@ -32,7 +32,8 @@ def write_texts(folder) -> None:
 
 
 def run_config(folder, *, seed: int = 0, init: Any = None, **training: Any) -> Config:
-    """Of a run on the texts of a folder; `init` are settings of `[pretraining]`."""
+    """Return the config of a run on the texts of a folder, with settings `init` of
+    `[pretraining]`."""
     texts = (str(folder / name) for name in ("train.txt", "dev.txt"))
     settings = pretraining_config(*texts, **training)
     return Config({**settings, "system": {"seed": seed}, "pretraining": init or {}})

@@ -11,7 +11,7 @@ def make_run(row, seed=0, scores=(), **more):
 
 
 def make_damaged(row, seed, *scores):
-    """A run with its F on words of which none and a tenth are damaged; 0.1 more for "ocr"."""
+    """Return a run with its F if no word and if a tenth are damaged; 0.1 more for "ocr"."""
     points = [
         {"damage": kind, "rate": rate, "score": score + more}
         for kind, more in (("keyboard", 0.0), ("ocr", 0.1))

@@ -1,4 +1,4 @@
-"""What stands in a page: its JSON, and whether that has the form that the script reads."""
+"""The JSON of a page, and whether it has the form that the script reads."""
 
 import json
 import re

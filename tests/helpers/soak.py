@@ -63,7 +63,7 @@ LOST = (http.client.HTTPException, ConnectionError, json.JSONDecodeError)
 
 
 def make_text(rng: Random) -> str:
-    """A sentence of known words; one in three times with a word that nobody has seen."""
+    """Return a sentence of known words; one in three times with a new word."""
     words = [rng.choice(WORDS) for _ in range(rng.randrange(1, 15))]
     if rng.random() < 0.3:
         words.append("".join(chr(rng.randrange(97, 123)) for _ in range(12)))
@@ -253,7 +253,7 @@ def faults(states: list[dict[str, Any]]) -> list[str]:
 
 
 def memory_growth(states: list[dict[str, Any]]) -> float:
-    """Return by which share the peak of the second half is above that of the first half.
+    """Return the growth of the peak memory from the first half to the second, as a share.
 
     The first two rounds are left out: they fill the caches.
     """

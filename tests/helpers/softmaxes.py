@@ -22,12 +22,12 @@ def bytes_model(**changes: Any) -> tuple[dict, reference.Datasets]:
 
 
 def word_model() -> tuple[dict, reference.Datasets]:
-    """Of one that reads words alone, those that it predicts."""
+    """Return a model that reads only whole words, the same as it predicts."""
     return _model({"lstm": tiny_options()["lstm"]}, len(WORDS))
 
 
 def forward_model() -> tuple[dict, reference.Datasets]:
-    """Of one that has no backward direction."""
+    """Return a model without a backward direction."""
     return _model({**tiny_options(), "bidirectional": False})
 
 
@@ -35,7 +35,7 @@ MODELS = {"bytes": bytes_model, "words": word_model, "forward": forward_model}
 
 
 def write_model(folder: Path, options: dict, datasets: reference.Datasets) -> Path:
-    """With its vocabulary; a single direction as bilm-tf names it."""
+    """Write a model with its vocabulary; bilm-tf's names are used for a single direction."""
     if options.get("bidirectional") is False:
         datasets = renamed(datasets, ONE_DIRECTION)
     return reference.write_hdf5(folder, options, datasets, WORDS)
@@ -49,8 +49,10 @@ def read_words(options: dict) -> list[str] | None:
 def losses_of(
     options: dict, datasets: reference.Datasets, sentences: list[list[str]]
 ) -> list[list[float]]:
-    """RETURNS (List[List[float]]): The negative log-likelihood of each prediction of each
-    direction, in float64: sentence by sentence from a zero state, which is carried."""
+    """Compute the losses in float64, sentence by sentence from a zero state, which is carried.
+
+    RETURNS (List[List[float]]): The negative log-likelihood of each prediction of each direction.
+    """
     found: list[list[float]] = []
     for direction in range(1 if "bidirectional" in options else 2):
         cells, losses = None, []

@@ -1,5 +1,4 @@
-"""The components of `spacy_elmo.tasks`: a small one of each, a few examples that it can learn by
-heart, and what it finds in a Doc."""
+"""Components of `spacy_elmo.tasks`: a small one of each, and a few examples to memorize."""
 
 import operator
 from collections.abc import Callable
@@ -42,7 +41,7 @@ class Task:
     examples (Callable): Makes the examples, for a pipeline, from such data.
     found (Callable): What stands on a Doc.
     scores (tuple): The names of scores that are 1.0 where all is right, the main one first.
-    learn_rate, steps: At most so many steps, and it knows the examples.
+    learn_rate, steps: After at most these steps it knows the examples.
     is_right (Callable): Compares what was found with what stands on the reference.
     is_close (Callable): Compares what was found twice, up to rounding.
     """
@@ -65,14 +64,14 @@ class Task:
         return nlp
 
     def docs(self, nlp: Language) -> list[Doc]:
-        """What the component reads in the examples."""
+        """Return the Docs that the component reads in the examples."""
         return [example.predicted for example in self.examples(nlp)]
 
     def found_by(self, nlp: Language, **how) -> list:
         return [self.found(doc) for doc in nlp.pipe(self.docs(nlp), **how)]
 
     def train(self, nlp: Language, steps=None, data=None) -> list[Example]:
-        """Train until all is right, or for exactly so many steps."""
+        """Train until all is right, or for exactly `steps` steps."""
         data = data or self.examples(nlp)
         optimizer = nlp.initialize(lambda: data)
         optimizer.learn_rate = self.learn_rate
@@ -95,8 +94,11 @@ class Task:
 
 
 def make_examples(nlp: Language, texts: list, annotate: Callable[..., Doc]) -> list[Example]:
-    """RETURNS (List[Example]): Of texts whose tokens stand between blanks; `annotate` makes the
-    reference, from the vocab, the words and what else there is of a text."""
+    """Return examples of texts whose tokens are separated by blanks.
+
+    annotate (Callable): Makes the reference from the vocab, the words and the rest of a text's
+        tuple.
+    """
     pairs = [
         (nlp.make_doc(text), annotate(nlp.vocab, text.split(), *more)) for text, *more in texts
     ]

@@ -1,3 +1,5 @@
+"""Sizes of a model: saved and loaded without change, and impossible ones named."""
+
 import json
 
 import pytest
@@ -18,15 +20,15 @@ SIZES = [
 ]
 
 
-def test_every_kind_survives_json():
+def test_sizes_of_every_kind_survive_json():
     configs = [BiLMConfig(**sizes) for sizes in SIZES]
     assert len(set(configs)) == len(SIZES)
     for config in configs:
         assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
-def test_what_the_first_files_had_is_all_that_they_have():
-    """Of a model of bytes nothing else is written: checkpoints of before can be resumed."""
+def test_a_model_of_bytes_saves_only_the_first_settings():
+    """Checkpoints of earlier versions can be resumed, because nothing else is written."""
     for sizes in ({}, {"connections": "residual"}, {"connections": "none"}):
         assert BiLMConfig(**sizes).to_dict().keys() == CHANGED.keys()
     residual = BiLMConfig(connections="residual", use_skip_connections=False)
@@ -59,7 +61,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name in IMPOSSIBLE for value in IMPOSSIBLE[name]]
 )
-def test_impossible_size_is_named(name, value):
+def test_impossible_sizes_are_named(name, value):
     """A long value is not repeated in full."""
     with pytest.raises(ValueError, match=name) as error:
         BiLMConfig.from_dict({name: value})
@@ -78,6 +80,6 @@ def test_impossible_size_is_named(name, value):
         ({"token_encoder": "manylangs", "n_words": 0}, "n_words"),
     ],
 )
-def test_sizes_of_words_that_do_not_go_together(changes, named):
+def test_sizes_of_words_that_contradict_each_other_are_refused(changes, named):
     with pytest.raises(ValueError, match=named):
         BiLMConfig(**{**WORDS_ONLY, **changes})

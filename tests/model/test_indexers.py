@@ -1,4 +1,4 @@
-"""Which ids a token encoder reads, by hand and against the tests' own spelling."""
+"""Ids that a token encoder reads, against worked examples and the tests' own spelling."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def manylangs(**changes):
     return BiLMConfig(token_encoder="manylangs", **sizes)
 
 
-def test_code_points_by_hand():
+def test_code_points_of_worked_examples():
     index = make_indexer(manylangs(), Vocabularies(CHARACTERS, WORDS))
     assert index.marks == ("<bos>", "<eos>")
     tokens = ["漢é", "<bos>", "<eos>", "aaaaaa", "x", "", "<pad>", "A"]
@@ -48,7 +48,7 @@ def test_code_points_against_another_spelling(most):
     assert index([])[0].shape[0] == 0
 
 
-def test_words_that_are_ready_made():
+def test_known_words_have_a_vector_of_their_own():
     config = BiLMConfig(n_words=2, word_embed_dim=128)
     index = make_indexer(config, Vocabularies(words=TWO))
     characters, words = index(["b", "c", "<S>"])
@@ -68,13 +68,13 @@ def test_words_that_are_ready_made():
         (BiLMConfig(), Vocabularies(words=WORDS), "0 words, but .* has 6"),
     ],
 )
-def test_vocabularies_that_do_not_fit(config, vocabularies, named):
+def test_vocabularies_that_contradict_the_sizes_are_refused(config, vocabularies, named):
     with pytest.raises(ValueError, match=named):
         BiLM(config, vocabularies)
 
 
 @pytest.mark.parametrize("max_characters", [3, 4, 9, 50])
-def test_spelling(max_characters):
+def test_character_ids_equal_those_of_the_reference(max_characters):
     ids = character_ids(TOKENS, max_characters=max_characters)
     expected = [reference.character_ids(token, max_characters) for token in TOKENS]
     np.testing.assert_array_equal(ids, expected)
@@ -82,7 +82,7 @@ def test_spelling(max_characters):
 
 @pytest.mark.parametrize("widest", [1, 3, 7])
 @pytest.mark.parametrize("tokens", [["a", "bcd"], ["", "<S>"], ["a" * 30], ["</S>"]])
-def test_columns_left_out_hold_no_window_of_their_own(tokens, widest):
+def test_padding_that_is_left_out_has_no_window_of_its_own(tokens, widest):
     """Every window of every filter up to the widest is one of those that are kept."""
     full = character_ids(tokens, max_characters=20)
     cut = character_ids(tokens, max_characters=20, widest_filter=widest)

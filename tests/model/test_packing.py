@@ -1,3 +1,5 @@
+"""Packing of sentences: windows, order in time, and the way back."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from spacy_elmo.model.packing import lay_out, mirrored, pack, windows, without_e
 
 @pytest.mark.parametrize("max_items", [1, 2, 4, 6, 7, 100])
 @pytest.mark.parametrize("batch_sizes", [[], [1], [3, 3, 2, 1, 1], [5, 1, 1, 1]])
-def test_windows(batch_sizes, max_items):
+def test_windows_cover_every_token(batch_sizes, max_items):
     found = list(windows(batch_sizes, max_items))
     steps = [list(range(len(batch_sizes)))[s] for s, _ in found]
     items = [list(range(sum(batch_sizes)))[i] for _, i in found]
@@ -22,7 +24,7 @@ def test_windows(batch_sizes, max_items):
 
 
 @given(lengths=st.lists(st.integers(1, 12), max_size=12), skip=st.integers(0, 2))
-def test_packed_order(lengths, skip):
+def test_packed_steps_have_the_longest_sequence_first(lengths, skip):
     """Step by step, each sequence that has not ended, the longest first."""
     lengths = [skip + length for length in lengths]
     packed = pack(lengths, skip)
@@ -54,7 +56,7 @@ WORDS = st.sampled_from(["a", "b", "", "<S>", "naïve", "漢"])
     sentences=st.lists(st.lists(WORDS, max_size=6), max_size=6),
     marks=st.sampled_from([("<S>", "</S>"), ()]),
 )
-def test_lay_out(sentences, marks):
+def test_lay_out_has_each_type_once_and_every_token(sentences, marks):
     sentences = [each for each in sentences if each or marks]
     types, flat, packed = lay_out(sentences, marks)
     marked = [[*marks[:1], *each, *marks[1:]] for each in sentences]

@@ -1,3 +1,5 @@
+"""Threads: two long tasks run side by side, with the same bits and errors as in turn."""
+
 import os
 import threading
 
@@ -19,12 +21,12 @@ def two(monkeypatch):
     monkeypatch.setattr(threads, "n_threads", lambda: 2)
 
 
-def test_two_long_tasks_in_two_threads(two):
+def test_two_long_tasks_run_in_two_threads(two):
     mine, other = side_by_side([threading.get_ident] * 2, LONG_TASK)
     assert mine == threading.get_ident() != other
 
 
-def test_one_after_another(two, monkeypatch):
+def test_short_nested_or_single_tasks_run_in_one_thread(two, monkeypatch):
     def idents(n_tasks=2, n_products=LONG_TASK):
         return set(side_by_side([threading.get_ident] * n_tasks, n_products))
 
@@ -63,9 +65,12 @@ def test_long_products_give_the_same_bits(two, monkeypatch, name):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=ROUNDING if name == "numpy" else 0)
 
 
-def test_number_of_threads():
-    """Without PyTorch that of the environment or of the processors; with it PyTorch's. A forked
-    process has one thread."""
+@pytest.mark.processes
+def test_the_number_of_threads_is_set_by_the_environment_or_pytorch():
+    """Without PyTorch, it is set by the environment or the processors.
+
+    A forked process has one thread.
+    """
     script = """
 import os, sys
 from spacy_elmo.model.threads import limit_threads, n_threads

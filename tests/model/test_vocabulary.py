@@ -1,3 +1,5 @@
+"""Vocabularies: order, ids, and files that keep every id."""
+
 import copy
 
 import pytest
@@ -20,14 +22,14 @@ CORPUS = read_corpus(
         (1, 5, ["b", "a"]),
     ],
 )
-def test_by_falling_count_then_spelling(min_count, max_size, words):
+def test_words_are_ordered_by_count_then_spelling(min_count, max_size, words):
     vocabulary = Vocabulary.from_counts(
         CORPUS.types, CORPUS.counts(), min_count=min_count, max_size=max_size
     )
     assert vocabulary.words == SPECIAL + words
 
 
-def test_ids():
+def test_ids_are_positions_and_unknown_words_share_one():
     vocabulary = Vocabulary([*SPECIAL, "b", "ü"])
     types = ["ü", "b", "nothing", "<UNK>", "</S>", "<S>", "", "B"]
     assert vocabulary.ids_of(types).tolist() == [4, 3, 2, 2, 1, 0, 2, 2]
@@ -37,7 +39,7 @@ def test_ids():
     assert copy.deepcopy(ours) is ours
 
 
-def test_on_disk(tmp_path):
+def test_a_file_keeps_every_word(tmp_path):
     words = [*SPECIAL, "ü", "a b", "", "日本", "\u2028"]
     Vocabulary(words).to_disk(tmp_path / "vocab.txt")
     content = (tmp_path / "vocab.txt").read_bytes()
@@ -48,14 +50,13 @@ def test_on_disk(tmp_path):
 @pytest.mark.parametrize(
     "strings", [[], ["a", None, None, ""], ['"\n\t\\\0', "\ud800", "😀", "  "]]
 )
-def test_bytes(strings):
+def test_bytes_keep_every_word(strings):
     data = InputVocabulary(strings).to_bytes()
     assert list(InputVocabulary.from_bytes(data, len(strings)).strings) == strings
 
 
 @pytest.mark.parametrize("word", ["a\nb", "a\rb", "\ud800"])
-def test_words_that_jsonl_can_hold(tmp_path, word):
-    """Whatever such a word becomes, the ids of the others must not move."""
+def test_odd_words_move_no_other_ids(tmp_path, word):
     corpus = read_corpus([[word, word, "z"]])
     vocabulary = Vocabulary.from_counts(corpus.types, corpus.counts(), min_count=1, max_size=9)
     vocabulary.to_disk(tmp_path / "vocab.txt")
@@ -73,6 +74,6 @@ def test_words_that_jsonl_can_hold(tmp_path, word):
         (Vocabulary, [*SPECIAL, "the", "a\nb"], r"line break: 'a\\nb'"),
     ],
 )
-def test_impossible(kind, words, message):
+def test_impossible_vocabularies_are_refused(kind, words, message):
     with pytest.raises(ValueError, match=message):
         kind(words)

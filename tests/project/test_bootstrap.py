@@ -1,18 +1,16 @@
-"""The interval of a difference over test documents."""
+"""The interval of a difference over test documents, against the normal distribution."""
 
 import numpy as np
 import pytest
 
 from spacy_elmo.tasks.coref.scorer import CLUSTER_METRICS
 
-from helpers.project_scripts import call
 from helpers.scored_runs import make_run
 from scripts.experiments.bootstrap import interval
-from scripts.experiments.runs import write_runs
 
 
 def run(variant, right, seed=0):
-    """A run whose documents have so many of ten mentions right, by all metrics."""
+    """Return a run whose documents have the given numbers of right mentions, of ten."""
     counts = [{name: [n, 10, n, 10] for name in CLUSTER_METRICS} for n in right]
     return make_run(f"coref litbank_coref {variant}", seed, counts=counts)
 
@@ -21,13 +19,12 @@ def run(variant, right, seed=0):
     ("base", "other", "gain"), [([4] * 5, [6] * 5, 0.2), ([1, 5, 9], [0, 4, 8], -0.1)]
 )
 def test_equal_gains_have_no_interval(base, other, gain):
-    """Documents are drawn in pairs: that they differ makes no difference less sure."""
+    """Documents are drawn in pairs, so differences between documents do not widen the interval."""
     found = interval([run("tok2vec", base)], [run("input", other)], 50)
     assert found == pytest.approx((gain, gain, gain))
 
 
-def test_interval():
-    """Of the mean of gains per document: that of the normal distribution, nearly."""
+def test_the_interval_is_that_of_the_mean_gain_per_document():
     gains = np.random.default_rng(0).integers(-3, 6, size=40)
     base = [run("tok2vec", [4] * 40, seed) for seed in (0, 1)]
     other = [run("input", 4 + gains, 0), run("input", 4 + gains[::-1], 1)]
@@ -41,10 +38,3 @@ def test_interval():
 def test_other_documents_are_refused():
     with pytest.raises(ValueError, match=r"\[2, 3\]"):
         interval([run("tok2vec", [1, 2])], [run("input", [1, 2, 3])], 5)
-
-
-def test_command(tmp_path):
-    assert "no runs of coreference" in call("experiments.bootstrap", "--runs", tmp_path)
-    write_runs([run("tok2vec", [4, 5]), run("input", [6, 7])], tmp_path)
-    printed = call("experiments.bootstrap", "--runs", tmp_path, "--samples", 5)
-    assert printed.split()[-6:] == ["1,", "1", "2", "20.00", "20.00", "20.00"]

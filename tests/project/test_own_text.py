@@ -1,4 +1,4 @@
-"""The project pretrains on text of one's own as README.md says, without any asset."""
+"""Pretraining on your own text works as README.md says, without any asset."""
 
 import shutil
 import sys
@@ -9,14 +9,15 @@ from thinc.api import Config
 from weasel.cli.run import project_run
 
 from helpers.forked import run_forked
-from helpers.project_scripts import PROJECT, call
+from helpers.project_scripts import PROJECT
 
 OWN = {"vars.lm_train": "my_text/", "vars.lm_dev": "dev.txt", "vars.lm_format": "text"}
 TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
 
 
-def test_the_workflow_on_text_of_ones_own(tmp_path, monkeypatch):
-    """In a copy of the project without assets."""
+@pytest.mark.processes
+def test_the_workflow_on_your_own_text(tmp_path, monkeypatch):
+    """The project is copied without assets."""
     project = tmp_path / "project"
     for name in ("configs", "scripts"):
         shutil.copytree(PROJECT / name, project / name)
@@ -41,15 +42,3 @@ def test_the_workflow_on_text_of_ones_own(tmp_path, monkeypatch):
     assert (project / "metrics" / "learning_curve.svg").is_file()
     assert not list((project / "assets").rglob("*.txt"))
     assert not list((project / "corpus").rglob("*.txt"))
-
-
-@pytest.mark.parametrize("missing", ["lm_train", "lm_dev"])
-def test_without_the_books_it_says_what_to_do(here, missing):
-    """Where one of the two texts is still LitBank's."""
-    (here / "assets" / "litbank").mkdir(parents=True)
-    output = f"corpus/lm/{missing[3:]}.txt"
-    arguments = (output, "assets/litbank", "--only-for", output)
-    printed = call("data.prepare_text", *arguments, fails=True)
-    assert "'assets/litbank'. Download the text with `python -m spacy project assets`" in printed
-    assert "--vars.lm_train" in printed
-    assert not (here / output).exists()

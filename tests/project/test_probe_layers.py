@@ -1,3 +1,5 @@
+"""Probes of layers become runs, and a repeated probe replaces only itself."""
+
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
@@ -17,6 +19,7 @@ def corpus(tmp_path):
     return tmp_path / "a.spacy"
 
 
+@pytest.mark.commands
 def test_probes_become_runs(corpus, tmp_path, tiny_weights):
     out = tmp_path / "runs"
     tasks = ["tag", "senses:senses"]
@@ -36,8 +39,8 @@ def test_probes_become_runs(corpus, tmp_path, tiny_weights):
             assert [run.variant for run in found["senses", method]] == reads
 
 
-def test_a_probe_takes_the_place_of_itself(tmp_path):
-    """With all of its rows, but of no other seed, task, or corpus."""
+def test_a_repeated_probe_replaces_its_rows(tmp_path):
+    """Rows of other seeds, tasks and corpora stay."""
     probe = {"experiment": "probe", "data": "toy", "task": "tag", "seed": 0}
     earlier = Run(**probe, variant="layer 9", scores={"accuracy": 0.5})
     others = [{"seed": 1}, {"task": "pos"}, {"data": "toys"}]

@@ -1,17 +1,15 @@
-"""project.yml: its commands fit together, and README.md says what it holds."""
+"""project.yml: its commands fit together, and README.md describes them."""
 
 import re
 import shutil
-from unittest.mock import Mock
 
 import pytest
 import srsly
-from thinc.api import get_current_ops
 from weasel.cli.document import project_document
 from weasel.util import get_checksum
 
 from helpers.project_scripts import PROJECT
-from scripts.experiments import run_trial, trials
+from scripts.experiments import trials
 
 TEXTS = ("lm_train", "lm_dev")
 
@@ -20,7 +18,7 @@ YML = srsly.read_yaml(PROJECT / "project.yml")
 COMMANDS = {command["name"]: command for command in YML["commands"]}
 
 
-def test_documentation(tmp_path):
+def test_readme_is_the_document_of_the_project(tmp_path):
     """`python -m spacy project document project --output project/README.md` changes nothing."""
     for name in ("README.md", "project.yml"):  # alone: assets in place are written as links
         shutil.copy(PROJECT / name, tmp_path)
@@ -36,15 +34,15 @@ def test_documentation(tmp_path):
         ("ontogum_coref", "coref/ontogum/conllu", "coref/ontogum"),
     ],
 )
-def test_folders_in_place_are_not_fetched(shared, name, path, copy):
+def test_copied_folders_are_not_downloaded(shared, name, path, copy):
     """A copy has the checksum by which `project assets` skips the download."""
     asset = next(asset for asset in YML["assets"] if asset["dest"] == f"assets/{name}")
     assert asset["git"]["path"] == path
     assert get_checksum(shared / "data" / copy) == asset["checksum"]
 
 
-def test_commands():
-    """A workflow and a command of one name would be refused."""
+def test_commands_name_scripts_and_steps_that_exist():
+    """Weasel refuses a workflow and a command with one name."""
     assert all(len(asset["checksum"]) == 32 for asset in YML["assets"])
     assert len(COMMANDS) == len(YML["commands"])
     assert not set(COMMANDS) & set(YML["workflows"])
@@ -64,8 +62,8 @@ TASKS |= {"entailment": {"textpair"}, "pretrained": {"two_hours"}}
 
 
 @pytest.mark.parametrize("workflow", YML["workflows"])
-def test_workflows_make_what_they_need(workflow):
-    """From the assets alone, in their order, for all data of their trials."""
+def test_workflows_create_their_inputs_in_order(workflow):
+    """They need only the assets, for all data of their trials."""
     made = {asset["dest"] for asset in YML["assets"]} | {"metrics/runs"}
     made |= {str(path.relative_to(PROJECT)) for path in PROJECT.glob("[cs]*/**/*")}
     for step in YML["workflows"][workflow]:
@@ -80,24 +78,3 @@ def test_workflows_make_what_they_need(workflow):
         if trial.experiment in TASKS.get(workflow, {workflow}):
             parts = {f"corpus/{trial.data}-{split}.spacy" for split in ("train", "dev", "test")}
             assert parts <= made
-
-
-TRAIN = ("-m spacy train", "run_plan", "pretrain_tok2vec", "spacy elmo pretrain")
-
-
-def test_every_training_takes_the_gpu():
-    lines = [line for command in COMMANDS.values() for line in command["script"]]
-    training = [line for line in lines if any(name in line for name in TRAIN)]
-    assert len(training) > 30
-    for line in training:
-        option = "--gpus" if "elmo pretrain" in line else "--gpu-id"
-        assert line.endswith(f"{option} ${{vars.gpu_id}}"), line
-    assert YML["vars"]["gpu_id"] == -1
-
-
-def test_no_gpu_is_said(monkeypatch):
-    monkeypatch.setattr(run_trial, "require_gpu", Mock(side_effect=ValueError("no GPU")))
-    with pytest.raises(ValueError, match="no GPU"):
-        run_trial.use_processor(0)
-    with run_trial.use_processor(-1):
-        assert get_current_ops().name == "numpy"

@@ -1,11 +1,11 @@
-"""The tables of the results, and the pages that they are written into."""
+"""Tables of the results have the figures of the runs, and are written into the pages."""
 
 import pytest
 
 from helpers.scored_runs import make_damaged, make_run
 from scripts.experiments.runs import write_runs
 from scripts.figures.results import distinct, load
-from scripts.figures.results_tables import fill, main, tables_of
+from scripts.figures.results_tables import fill, main
 
 # Step and dev score. Only seeds that both have count; of equal best scores the first.
 HISTORIES = {
@@ -138,8 +138,8 @@ def page_of(tables):
     )
 
 
-def test_pages(tmp_path, capsys):
-    """Each table takes the place of an earlier one. What has no runs is kept."""
+def test_tables_have_the_figures_of_the_runs(tmp_path, capsys):
+    """Each table replaces an earlier one. Tables without runs stay."""
     page = tmp_path / "README.md"
     page.write_text(page_of(dict.fromkeys([*TABLES, "mix"], "kept")), "utf8")
     write_runs(RUNS, tmp_path / "runs")
@@ -155,10 +155,6 @@ def test_pages(tmp_path, capsys):
     assert page.read_text("utf8") == "<!-- results:ner -->"
 
 
-def test_tables_without_a_row():
-    assert not {"six_tasks", "updates", "robustness_damage"} & {*tables_of(RUNS[:1])}
-
-
 @pytest.mark.parametrize(
     ("page", "message"),
     [
@@ -168,7 +164,7 @@ def test_tables_without_a_row():
         ("<!-- results:ner --><!-- /results:mix -->", "does not close it"),
     ],
 )
-def test_marks_that_are_wrong(page, message):
+def test_wrong_marks_are_refused(page, message):
     with pytest.raises(ValueError, match=message):
         fill(page, {"ner": "| new |"})
 
@@ -176,16 +172,16 @@ def test_marks_that_are_wrong(page, message):
 # The runs put together
 
 
-def test_order(tmp_path):
-    """By corpus and variant as the results name them; what they do not name as in the files."""
+def test_runs_are_ordered_by_corpus_and_variant(tmp_path):
+    """Unknown names come last, in the order of the files."""
     rows = ["new b", "new a", "ud_ewt input", "wnut17 input", "ud_ewt tok2vec"]
     write_runs([make_run(f"tagger {row}", 0, {"tag_acc": 0.5}) for row in rows], tmp_path)
     expected = ["wnut17 input", "ud_ewt tok2vec", "ud_ewt input", "new b", "new a"]
     assert [f"{run.data} {run.variant}" for run in load(tmp_path)] == expected
 
 
-def test_distinct():
-    """Equal runs of two experiments count once; those that do not say are all different."""
+def test_equal_runs_of_two_experiments_count_once():
+    """Runs without a checksum of their settings are all different."""
     rows = [("ner", 0, "a"), ("place", 0, "a"), ("ner", 1, ""), ("ner", 2, ""), ("ner", 3, "b")]
     first, again, *others = (make_run(f"{name} wnut17 x", n, settings=key) for name, n, key in rows)
     assert distinct([first, *others, again]) == [first, *others]

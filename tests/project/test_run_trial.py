@@ -1,4 +1,4 @@
-"""Trials of the experiments, from the data to the run's line, with a tiny language model."""
+"""Trials of the experiments, from the data to the line of the run, with a tiny language model."""
 
 import json
 import os
@@ -30,7 +30,7 @@ SHORT = ("--max-steps", 4, "--eval-frequency", 2, "--patience", 0)
 
 
 def make_doc(number):
-    """A sentence with every annotation. No two are the same."""
+    """Return a sentence with every annotation. No two are the same."""
     words = ["Ann", "saw", "Rome", "bank" if number % 3 else "loan", "Ann", str(number)]
     pos = ["PROPN", "VERB", "PROPN", "NOUN", "PROPN", "NUM"]
     doc = Doc(VOCAB, words=words, tags=["NNP", "VBD", "NNP", "NN", "NNP", "CD"], pos=pos)
@@ -46,7 +46,7 @@ def make_doc(number):
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    """A folder with all corpora, tiny, each with all annotation."""
+    """Return a folder with all corpora, tiny, each with all annotation."""
     folder = tmp_path_factory.mktemp("corpus")
     for start, data in enumerate(trials.TASKS):
         for split, size in (("train", 40), ("dev", 10), ("test", 12)):
@@ -60,6 +60,7 @@ def try_it(corpus, tiny_weights, tmp_path):
     """Does a trial: experiment, data, variant, options. The run's line."""
 
     def try_it(name, data, variant, *options, corpus=corpus):
+        """Make a function that runs a trial and returns the line of the run as a dict."""
         where = ("--corpus", corpus, "--model", tiny_weights, "--runs", tmp_path / "runs")
         call("experiments.run_trial", name, data, variant, *where, *(options or SHORT))
         runs = read_runs(tmp_path / "runs")
@@ -85,7 +86,7 @@ def try_it(corpus, tiny_weights, tmp_path):
         ("coref", "litbank_coref", "input", "coref_f"),
     ],
 )
-def test_a_trial(try_it, name, data, variant, score):
+def test_a_trial_gives_scores_history_and_mixes(try_it, name, data, variant, score):
     result = try_it(name, data, variant, *SHORT, "--seed", 3, "--share", 0.5)
     row = {"experiment": name, "data": data, "variant": variant, "seed": 3, "share": 0.5}
     assert row.items() <= result.items()
@@ -107,7 +108,7 @@ def test_a_trial(try_it, name, data, variant, score):
 
 
 def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
-    """The result is the model of the best evaluation, not of the last; the language model, too."""
+    """The last model, and its language model, may be worse than those of the best evaluation."""
     scores = iter([0.1, 0.9, 0.2, 0.3])
     kept, found = [], []
 
@@ -136,9 +137,11 @@ def test_scores_are_those_of_the_best_model(try_it, monkeypatch):
     assert all(best[name] != last[name] for name in best)
 
 
-def test_what_has_been_done_is_not_repeated(try_it, monkeypatch, corpus, tmp_path):
-    """Of equal trials for two experiments one is trained. Other settings, data or another
-    language model are another trial."""
+def test_a_trial_is_not_repeated(try_it, monkeypatch, corpus, tmp_path):
+    """One of two equal trials for two experiments is trained.
+
+    Other settings, data or another language model make another trial.
+    """
     first = try_it("ner", "wnut17", "input")
     try_it("ner", "wnut17", "tok2vec")
     monkeypatch.setattr(run_trial, "do", Mock(side_effect=AssertionError("is trained")))
@@ -152,12 +155,6 @@ def test_what_has_been_done_is_not_repeated(try_it, monkeypatch, corpus, tmp_pat
     DocBin(docs=[make_doc(7)]).to_disk(other / "wnut17-test.spacy")
     with pytest.raises(AssertionError, match="is trained"):
         try_it("ner", "wnut17", "tok2vec", corpus=other)
-    for run in read_runs(tmp_path / "runs"):  # as before: a file a run
-        (tmp_path / "runs" / f"{run.name}.json").write_text(run.line)
-    for path in (tmp_path / "runs").glob("*.jsonl"):
-        path.unlink()
-    assert try_it("ner", "wnut17", "input") == first
-    assert (tmp_path / "runs" / "ner.jsonl").is_file()
     changes = ("--force", "--max-steps 2", "--max-minutes 9", "--seed 1", "--share 0.5")
     for change in ("output", *(f"input {change}" for change in changes)):
         variant, *options = change.split()
@@ -165,15 +162,10 @@ def test_what_has_been_done_is_not_repeated(try_it, monkeypatch, corpus, tmp_pat
             try_it("ner", "wnut17", variant, *SHORT, *options)
 
 
-def test_it_ends_in_time(try_it):
-    options = ("--max-steps", 0, "--patience", 0, "--eval-frequency", 3, "--max-minutes", 0.005)
-    result = try_it("ner", "wnut17", "tok2vec", *options)
-    assert result["seconds"] >= 0.3
-
-
-def test_what_a_trial_begins_with(try_it, monkeypatch, corpus, tiny_weights, tmp_path):
-    """Static vectors, a `tok2vec` and a language model of its own: each another trial if it is
-    another, and the one-line error says which is missing."""
+def test_a_trial_depends_on_its_vectors_tok2vec_and_language_model(
+    try_it, monkeypatch, corpus, tiny_weights, tmp_path
+):
+    """The error of one line names a missing one."""
     nlp = spacy.blank("en")
     nlp.vocab.set_vector("bank", np.ones(4, "f"))
     nlp.to_disk(tmp_path / "vectors")
@@ -199,8 +191,11 @@ def test_what_a_trial_begins_with(try_it, monkeypatch, corpus, tiny_weights, tmp
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_a_half_of_a_model(tiny_weights, tmp_path, direction):
-    """The LSTMs of the other direction give zeros; the one that stays gives what it gave."""
+def test_half_a_model_has_one_direction(tiny_weights, tmp_path, direction):
+    """The LSTMs of the other direction give zeros.
+
+    The remaining direction gives the same as before.
+    """
     path = tmp_path / "half.safetensors"
     call("experiments.half_model", tiny_weights, direction, path)
     whole, half = (read_weights(one) for one in (str(tiny_weights), str(path)))
@@ -215,17 +210,9 @@ def test_a_half_of_a_model(tiny_weights, tmp_path, direction):
     assert before[1:, :, silent].any()
 
 
-@pytest.mark.parametrize("wrong", ["bert", "input --corpus nowhere", "input --model nowhere"])
-def test_errors_say_what_is_wrong(corpus, tmp_path, wrong):
-    options = ("--corpus", corpus, "--model", tmp_path, "--runs", tmp_path / "runs")
-    trial = ("ner", "wnut17", *wrong.split())
-    assert trial[-1] in call("experiments.run_trial", *options, *trial, fails=True)
-    assert not (tmp_path / "runs").exists()
-
-
+@pytest.mark.pipelines
 @pytest.mark.parametrize("variant", trials.VARIANTS)
-def test_variants(corpus, tiny_weights, variant):
-    """Where the listeners stand, and how each mixes."""
+def test_a_variant_has_its_listeners_and_mixes(corpus, tiny_weights, variant):
     trial = trials.Trial("ner", "wnut17", variant)
     has_elmo = variant not in ("tok2vec", "bilstm", "static", "pretrained")
     assert bool(PLACES[variant]) == has_elmo
@@ -256,8 +243,7 @@ def test_variants(corpus, tiny_weights, variant):
         assert nlp.config["components"]["elmo"]["frozen"] == (variant != "fine_tuned")
 
 
-def test_the_share_is_what_is_read(corpus):
-    """The sentences of a share, in the corpus's order."""
+def test_a_share_has_sentences_in_the_order_of_the_corpus(corpus):
     path = corpus / "uner_ewt-train.spacy"
     texts = [doc.text for doc in DocBin().from_disk(path).get_docs(VOCAB)]
     read_share = spacy.registry.readers.get("spacy-elmo-project.share.v1")
@@ -268,6 +254,7 @@ def test_the_share_is_what_is_read(corpus):
     assert places == sorted(places)
 
 
+@pytest.mark.processes
 @forked.forks
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_trial_leaves_no_run(corpus, tmp_path, how):
@@ -298,9 +285,10 @@ if "scripts.experiments.run_trial" in sys.orig_argv and "input" not in sys.orig_
 """
 
 
+@pytest.mark.processes
 @forked.forks
-def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, monkeypatch):
-    """Ended by a signal, its trials end, too; then the rest is done, and nothing twice."""
+def test_an_interrupted_plan_is_resumed(corpus, tiny_weights, tmp_path, monkeypatch):
+    """A signal ends its trials, too. Then the rest is done, and nothing twice."""
     short = {"max_steps": 2, "max_minutes": 1.0, "patience": 0, "eval_frequency": 2}
     monkeypatch.setitem(run_plan.LIMITS, "quick", short)
     options = ("--plan", "quick", "--experiment", "srl", "--jobs", 2, "--model", tiny_weights)
@@ -335,8 +323,8 @@ def test_a_plan_can_be_stopped_and_goes_on(corpus, tiny_weights, tmp_path, monke
     assert done.items() <= found.items()
 
 
-def test_trials_wait_for_what_they_begin_with(corpus, tiny_weights, tmp_path, capsys):
-    """Those that need nothing more are done; it is said what the others need."""
+def test_trials_without_their_inputs_are_left_out(corpus, tiny_weights, tmp_path, capsys):
+    """The printed message names the missing inputs."""
     places = run_trial.Places(corpus, str(tiny_weights), *(tmp_path / name for name in "mvt"))
     plan = [trial for trial in trials.quick_plan() if trial.experiment in ("ner", "two_hours")]
     without = {"static", "static_input", "pretrained", "two_hours"}
@@ -349,17 +337,8 @@ def test_trials_wait_for_what_they_begin_with(corpus, tiny_weights, tmp_path, ca
         run_plan.leave_out([trial for trial in plan if trial.variant == "static"], places)
 
 
-def test_a_failed_trial_is_named(corpus, tmp_path):
-    (tmp_path / "broken.safetensors").write_bytes(b"no weights")
-    options = ("--plan", "quick", "--experiment", "place", "--corpus", corpus)
-    where = ("--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
-    model = ("--model", tmp_path / "broken.safetensors")
-    printed = call("experiments.run_plan", *options, *model, *where, fails=True)
-    assert "broken.safetensors" in printed
-
-
-def test_scores_on_damaged_words(try_it, tmp_path):
-    """The trial is not taken from an equal one without these scores."""
+def test_a_trial_of_robustness_has_scores_on_damaged_words(try_it, tmp_path):
+    """An equal trial without these scores does not replace it."""
     plain = try_it("ner", "wnut17", "tok2vec")
     found = try_it("robustness", "wnut17", "tok2vec")
     assert found["settings"] == plain["settings"] and "robustness" not in plain

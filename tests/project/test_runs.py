@@ -1,4 +1,4 @@
-"""The figures of the project's runs on disk."""
+"""Runs on disk: a run replaces itself, wrong lines are named, and concurrent writes stay."""
 
 import json
 import subprocess
@@ -22,8 +22,8 @@ def probe(layer):
     return make_run(f"probe ud_ewt layer {layer}", 1, {"accuracy": 1.0}, task="tag")
 
 
-def test_what_is_written_is_read(tmp_path):
-    """A file an experiment, a line a run, with the keys that were set and no others."""
+def test_written_runs_are_read(tmp_path):
+    """Each experiment has a file, and each run a line with the keys that were set and no others."""
     mixes = {"ner": [{"weights": [0.2, 0.5, 0.3], "gamma": 1.5}]}
     one = ner(0, 0.25, mixes=mixes, model={}, notes="kept")
     two = [probe(0), probe(1)]
@@ -39,8 +39,8 @@ def test_what_is_written_is_read(tmp_path):
     assert read_runs(tmp_path / "missing") == []
 
 
-def test_a_run_takes_the_place_of_itself(tmp_path):
-    """Those that are outdated go, of the same experiments alone."""
+def test_a_run_replaces_itself(tmp_path):
+    """Outdated runs of the same experiments are deleted."""
     write_runs([ner(0, 0.1), ner(1, 0.2)], tmp_path)
     write_runs([ner(2, 0.3), ner(0, 0.4)], tmp_path)
     runs = [ner(0, 0.4), ner(1, 0.2), ner(2, 0.3)]
@@ -50,20 +50,6 @@ def test_a_run_takes_the_place_of_itself(tmp_path):
     assert read_runs(tmp_path) == [*runs, probe(0), probe(1)]
 
 
-def test_files_of_one_run_or_a_list_are_read(tmp_path):
-    """As they were written once; a run of a .jsonl file takes the place of theirs."""
-    probes = [probe(0), probe(1)]
-    for run in (ner(0, 0.1), ner(1, 0.2)):
-        (tmp_path / f"{run.name}.json").write_text(run.model_dump_json(indent=2))
-    lines = ",".join(run.line for run in probes)
-    (tmp_path / "probe-ud_ewt-tag-1.json").write_text(f"[{lines}]")
-    assert read_runs(tmp_path) == [ner(0, 0.1), ner(1, 0.2), *probes]
-    write_runs([ner(1, 0.7)], tmp_path)
-    found = sorted(read_runs(tmp_path), key=lambda run: run.name)
-    assert found == [ner(0, 0.1), ner(1, 0.7), *probes]
-
-
-@pytest.mark.parametrize("name", ["a.json", "ner.jsonl"])
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -73,23 +59,18 @@ def test_files_of_one_run_or_a_list_are_read(tmp_path):
         ("3", "valid dictionary"),
     ],
 )
-def test_files_that_hold_no_run(tmp_path, name, text, message):
-    """The file is named, and the line; nothing is written over it."""
-    place = name
-    if name.endswith(".jsonl"):
-        text, place = ner(0, 0.1).line + "\n" + text, f"{name}:2"
-    (tmp_path / name).write_text(text)
-    check_refused(lambda: read_runs(tmp_path), place, message)
-    if name == "ner.jsonl":
-        check_refused(lambda: write_runs([ner(1, 0.1)], tmp_path), message)
-    assert (tmp_path / name).read_text() == text
+def test_a_line_that_is_no_run_is_named_and_stays(tmp_path, text, message):
+    text = ner(0, 0.1).line + "\n" + text
+    (tmp_path / "ner.jsonl").write_text(text)
+    check_refused(lambda: read_runs(tmp_path), "ner.jsonl:2", message)
+    check_refused(lambda: write_runs([ner(1, 0.1)], tmp_path), message)
+    assert (tmp_path / "ner.jsonl").read_text() == text
 
 
-@pytest.mark.parametrize("kind", ["json", "jsonl"])
-def test_the_same_run_twice(tmp_path, kind):
+def test_a_run_in_two_files_is_refused(tmp_path):
     for name, score in (("a", 0.1), ("b", 0.2)):
-        (tmp_path / f"{name}.{kind}").write_text(ner(0, score).line)
-    named = (f"b.{kind}", f"a.{kind}", "both contain the run ner-wnut17-elmo")
+        (tmp_path / f"{name}.jsonl").write_text(ner(0, score).line)
+    named = ("b.jsonl", "a.jsonl", "both contain the run ner-wnut17-elmo")
     check_refused(lambda: read_runs(tmp_path), *named)
 
 
@@ -103,8 +84,8 @@ for seed in range(int(sys.argv[2]), int(sys.argv[3])):
 """
 
 
-def test_processes_that_write_at_the_same_time(tmp_path):
-    """Nothing of one is lost by another's writing."""
+@pytest.mark.processes
+def test_concurrent_writers_lose_nothing(tmp_path):
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, *part], env=environment())
         for part in (("0", "40"), ("40", "80"))

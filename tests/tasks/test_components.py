@@ -1,5 +1,7 @@
-"""What all components of `spacy_elmo.tasks` do: they learn, with any tok2vec; what they have
-learned is kept; what is not annotated teaches nothing; impossible settings are named."""
+"""All components of `spacy_elmo.tasks` learn with any tok2vec and keep what they learned.
+
+Tokens without annotation teach nothing, and impossible settings are named.
+"""
 
 import pickle
 from dataclasses import replace
@@ -59,6 +61,8 @@ BOTH = {"output_tok2vec": INPUT}
 OUTPUT = "model.output_tok2vec"
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "tok2vec", "output", "places"),
     [
@@ -75,8 +79,8 @@ OUTPUT = "model.output_tok2vec"
     ],
     ids=lambda value: getattr(value, "factory", None),
 )
-def test_it_learns_from_elmo(make_nlp, tmp_path, task, tok2vec, output, places):
-    """And finds the same where its listeners are replaced by the language model."""
+def test_a_component_learns_from_elmo(make_nlp, tmp_path, task, tok2vec, output, places):
+    """Predictions stay the same after its listeners are replaced by the language model."""
     nlp = task.add(make_nlp(), tok2vec, **output)
     task.train(nlp)
     found = task.found_by(nlp)
@@ -91,8 +95,9 @@ def test_it_learns_from_elmo(make_nlp, tmp_path, task, tok2vec, output, places):
     assert task.all_close(task.found_by(loaded), found)
 
 
-def test_it_learns_by_default(task, make_nlp):
-    """Where nothing but the names of the pipes is said."""
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_a_component_learns_with_its_default_settings(task, make_nlp):
     nlp = make_nlp()
     nlp.add_pipe(task.factory)
     assert nlp.config["training"]["score_weights"][task.scores[0]] == 1.0
@@ -104,9 +109,13 @@ def test_it_learns_by_default(task, make_nlp):
     assert losses[-1] < 0.95 * losses[0] or task is TEXTPAIR
 
 
-def test_it_listens_to_a_tok2vec(task):
-    """Which sees all Docs of a batch, those without annotation, too: spaCy's listener refuses
-    other Docs than it was sent."""
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_a_component_listens_to_a_tok2vec(task):
+    """The tok2vec sees all Docs of a batch, also those without annotation.
+
+    spaCy's listener refuses other Docs than it was sent.
+    """
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": task.tok2vec})
     task.add(nlp, {"@architectures": "spacy.Tok2VecListener.v1", "width": 16})
@@ -119,6 +128,8 @@ def test_it_listens_to_a_tok2vec(task):
     assert nlp.get_pipe("tok2vec").model.to_bytes() != untrained
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_a_corpus_without_examples_is_named(task, make):
     # elmo_textpair is spaCy's textcat there.
     named = "E930" if task is TEXTPAIR else f"'{task.factory}' got no training examples.*Corpus.v1"
@@ -126,9 +137,13 @@ def test_a_corpus_without_examples_is_named(task, make):
         make(task).initialize(list)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_the_language_model_reads_a_training_sentence_once(task, make, computed):
-    """Each token once, in whatever batches; what a frozen model computed is kept for the next
-    epoch."""
+    """Each token is read once in any batches.
+
+    The outputs of a frozen model are kept for the next epoch.
+    """
     small = {} if task is COREF else {"max_batch_tokens": 8}
     nlp = make(task, listener(), elmo=True, **small)
     data = task.examples(nlp)
@@ -144,6 +159,8 @@ SENTENCES = {"@segmenters": "spacy-elmo.sentences.v2"}
 SPANS = {"@segmenters": "spacy-elmo.spans.v1"}
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "segmenter", "texts"),
     [
@@ -154,7 +171,9 @@ SPANS = {"@segmenters": "spacy-elmo.spans.v1"}
     ],
     ids=lambda value: getattr(value, "factory", None),
 )
-def test_the_language_model_reads_a_text_once_and_alone(make_nlp, computed, task, segmenter, texts):
+def test_the_language_model_reads_each_text_once_and_by_itself(
+    make_nlp, computed, task, segmenter, texts
+):
     output = {"output_tok2vec": listener()} if task in (QA, TEXTPAIR) else {}
     nlp = task.add(make_nlp(segmenter=segmenter), listener(), **output)
     nlp.initialize(lambda: task.examples(nlp))
@@ -166,8 +185,9 @@ def test_the_language_model_reads_a_text_once_and_alone(make_nlp, computed, task
 # What is kept
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("task", [*TASKS, BCN, MULTILABEL], ids=lambda task: task.factory)
-def test_disk_bytes_and_pickle(task, know, tmp_path):
+def test_disk_bytes_and_pickle_keep_the_component(task, know, tmp_path):
     nlp = know(task)
     found = task.found_by(nlp)
     assert task.all_right(nlp, found)
@@ -183,7 +203,8 @@ def test_disk_bytes_and_pickle(task, know, tmp_path):
         assert set(task.main_scores(loaded)) == {1.0}
 
 
-def test_a_doc_bin_keeps_what_is_found(task, know):
+@pytest.mark.training
+def test_a_doc_bin_keeps_the_predictions(task, know):
     nlp = know(task)
     docs = list(nlp.pipe(task.docs(nlp)))
     kept = DocBin().from_bytes(DocBin(docs=docs).to_bytes()).get_docs(nlp.vocab)
@@ -193,8 +214,9 @@ def test_a_doc_bin_keeps_what_is_found(task, know):
         assert attrs[0] == attrs[1]
 
 
+@pytest.mark.training
 @pytest.mark.processes
-def test_processes(task, know):
+def test_processes_predict_the_same(task, know):
     nlp = know(task)
     assert task.all_right(nlp, task.found_by(nlp, n_process=2, batch_size=2))
 
@@ -202,8 +224,9 @@ def test_processes(task, know):
 # Docs of all kinds
 
 
-def test_not_initialized(task, make, tmp_path):
-    """The component is named, with and without labels; it can be moved and saved before."""
+@pytest.mark.pipelines
+def test_a_component_that_is_not_initialized_is_named(task, make, tmp_path):
+    """The component is named with and without labels. It can be moved and saved before."""
     nlp = make(task)
     pipe = nlp.get_pipe(task.factory)
     pipe.model.to_cpu()
@@ -217,8 +240,8 @@ def test_not_initialized(task, make, tmp_path):
     assert spacy.load(tmp_path).pipe_names == nlp.pipe_names
 
 
-def test_empty_docs(task, know):
-    """Beside others, which find what they find alone."""
+@pytest.mark.training
+def test_empty_docs_change_nothing_for_others(task, know):
     nlp = know(task)
     assert list(nlp.pipe([])) == []
     empty = [nlp.make_doc("") for _ in range(2)]
@@ -233,11 +256,14 @@ def test_empty_docs(task, know):
         assert not task.found(first) and not task.found(last)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("max_batch_tokens", [1, 10])
 @pytest.mark.parametrize("task", [CRF, SRL, QA, TEXTPAIR], ids=lambda task: task.factory)
 def test_batches_change_nothing(task, know, monkeypatch, max_batch_tokens):
-    """However many tokens are read at a time, which is no more than the setting says, or one
-    text. The tests of QA and TEXTPAIR count their padding."""
+    """The number of tokens at a time is at most the setting, or one text.
+
+    The tests of QA and TEXTPAIR count their padding.
+    """
     nlp = know(task)
     found = task.found_by(nlp)
     pipe = nlp.get_pipe(task.factory)
@@ -252,6 +278,7 @@ def test_batches_change_nothing(task, know, monkeypatch, max_batch_tokens):
     assert all(sum(map(len, one)) <= max_batch_tokens or len(one) == 1 for one in read)
 
 
+@pytest.mark.training
 def test_docs_without_annotation_teach_nothing(task, know):
     nlp = know(task)
     pipe = nlp.get_pipe(task.factory)
@@ -277,7 +304,7 @@ def test_docs_without_annotation_teach_nothing(task, know):
 
 
 def crf_examples(nlp):
-    """With empty Docs, unknown and missing annotation."""
+    """Return examples with empty Docs, and unknown and missing annotation."""
     partly = {"entities": ["-", "-", "B-LOC", "L-LOC", "O"]}
     plain = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("Who ?", "")]
     partly_known = Example.from_dict(nlp.make_doc("Ann saw Old Town ."), partly)
@@ -296,6 +323,8 @@ def some_clusters(nlp):
 ELMO = {"elmo": True, "tok2vec": INPUT, **BOTH, "max_batch_tokens": 30}
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "examples", "settings", "scale", "bounds"),
     [
@@ -306,8 +335,8 @@ ELMO = {"elmo": True, "tok2vec": INPUT, **BOTH, "max_batch_tokens": 30}
         (COREF, some_clusters, {"mention_loss": 0.3}, 0.2, {"rel": 0.02}),
     ],
 )
-def test_gradients(make, task, examples, settings, scale, bounds):
-    """Of all weights, through the tok2vec, by finite differences, whatever the batches."""
+def test_gradients_equal_finite_differences(make, task, examples, settings, scale, bounds):
+    """The gradients are of all weights, through the tok2vec, in any batches."""
     nlp = make(task, **settings)
     data = examples(nlp)
     nlp.initialize(lambda: data)
@@ -324,9 +353,8 @@ def test_gradients(make, task, examples, settings, scale, bounds):
     check_gradients(pipe.model, loss, **{"step": 3e-4, **bounds})
 
 
-def test_other_tokens_than_the_reference():
-    """Annotation goes to the predicted Doc's tokens, where those can hold it. Entities that fit
-    none are missing, not wrong."""
+def test_annotation_is_aligned_with_the_predicted_tokens():
+    """Entities that fit no tokens are missing, not wrong."""
     vocab = spacy.blank("en").vocab
     reference = Doc(vocab, words=["He", "can", "not", "see", "York"], spaces=[1, 0, 1, 1, 0])
     predicted = Doc(vocab, words=["He", "cannot", "see", "York"])
@@ -352,10 +380,12 @@ def test_other_tokens_than_the_reference():
 # Labels and settings
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "known", "own"), [(CRF, ["PER", "ORG"], []), (SRL, ["ARG0", "ARG7"], ["V"])]
 )
-def test_labels(make, task, known, own):
+def test_labels_are_given_added_or_found(make, task, known, own):
     nlp = make(task)
     pipe = nlp.get_pipe(task.factory)
     plain = Example(nlp.make_doc("Tom ran ."), nlp.make_doc("Tom ran ."))
@@ -367,9 +397,11 @@ def test_labels(make, task, known, own):
     check_refused(lambda: pipe.add_label("LOC"), "LOC")
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("task", [*TASKS, BCN, MULTILABEL], ids=lambda task: task.factory)
 def test_a_second_initialization_begins_again(make, task):
-    """Nothing remains of what was learned, also in the mix of the layers."""
+    """Nothing remains of the earlier training, also in the mix of the layers."""
     nlp = make(task, concat_input(16), elmo=True)
     values = []
     for _ in range(2):
@@ -387,6 +419,8 @@ def test_a_second_initialization_begins_again(make, task):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "texts", "labels"),
     [
@@ -395,7 +429,7 @@ def test_a_second_initialization_begins_again(make, task):
     ],
     ids=lambda value: getattr(value, "factory", None),
 )
-def test_a_second_initialization_with_other_labels(make, task, texts, labels, tmp_path):
+def test_a_second_initialization_can_have_other_labels(make, task, texts, labels, tmp_path):
     nlp = make(task)
     task.train(nlp, 1)
     nlp.to_disk(tmp_path)
@@ -418,8 +452,10 @@ def float64_by_default():
     torch.set_default_dtype(before)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("task", [*TASKS, BCN], ids=lambda task: task.factory)
-def test_another_default_type_of_pytorch(task, make_nlp, float64_by_default):
+def test_weights_are_float32_whatever_pytorchs_default_type_is(task, make_nlp, float64_by_default):
     nlp = task.add(make_nlp(frozen=False), concat_input(16))
     data = task.examples(nlp)
     optimizer = nlp.initialize(lambda: data)
@@ -437,6 +473,7 @@ def encoder(kind, **changed):
     return {"tok2vec": without_elmo({**kind, **changed})}
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "settings", "named"),
     [
@@ -474,6 +511,6 @@ def encoder(kind, **changed):
         (TEXTPAIR, {"max_batch_tokens": 0}, "got 0"),
     ],
 )
-def test_impossible_settings(make, task, settings, named):
+def test_impossible_settings_are_refused(make, task, settings, named):
     with pytest.raises(ValueError, match=named):
         make(task, **settings)

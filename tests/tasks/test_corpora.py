@@ -1,4 +1,4 @@
-"""The tasks' files of examples: what is read from each kind, and how a wrong line is named."""
+"""Examples in the tasks' files: what is read from each format, and how a wrong line is named."""
 
 import json
 import zlib
@@ -45,7 +45,7 @@ def read(reader, path, **settings):
 
 
 def shown(doc):
-    """All that stands on a Doc, as texts; of spans with their labels."""
+    """Return all annotation of a Doc as texts; spans have their labels."""
     groups = {"ents": doc.ents} if doc.has_annotation("ENT_IOB") else {}
     found = {
         key: [f"{span.text} {span.label_}".strip() for span in sorted(group)]
@@ -115,8 +115,8 @@ READ = [
 
 
 @pytest.mark.parametrize(("reader", "settings", "line", "given", "gold"), READ)
-def test_what_is_read(tmp_path, reader, settings, line, given, gold):
-    """Of JSON lines, gzipped ones, and Docs. A blank line is none, other keys do not matter."""
+def test_every_format_gives_the_same_examples(tmp_path, reader, settings, line, given, gold):
+    """Blank lines and other keys do not matter."""
     write(tmp_path / "x.jsonl.gz", line, {**line, "more": 3})
     written = read(reader, write(tmp_path / "x.jsonl", line, "", line), **settings)
     DocBin(docs=[example.reference for example in written]).to_disk(tmp_path / "x.spacy")
@@ -126,8 +126,8 @@ def test_what_is_read(tmp_path, reader, settings, line, given, gold):
         assert [shown(example.reference) for example in examples] == [{**given, **gold}] * 2
 
 
-def test_a_group_of_tags_that_are_missing(tmp_path):
-    """No annotation at all is none; of some tokens it cannot be told."""
+def test_docs_without_tags_have_no_span_group(tmp_path):
+    """Docs in which only some tokens have tags are refused."""
     docs = [Doc(NLP.vocab, words=TAGS["words"]) for _ in range(2)]
     path = tmp_path / "x.spacy"
     DocBin(docs=docs[:1]).to_disk(path)
@@ -145,8 +145,8 @@ def squad(*questions):
     return {"title": "a", "paragraphs": [{"context": CONTEXT, "qas": questions}]}
 
 
-def test_questions_of_squad(tmp_path):
-    """Also without an answer, in the form of SQuAD 2.0."""
+def test_questions_of_squad_are_read(tmp_path):
+    """Questions without an answer have the form of SQuAD 2.0."""
     one, two = squad({**QUESTION, "id": "a"}), squad(*[{**QUESTION, "id": "b"}] * 2)
     none = squad({**QUESTION, **NOT_ANSWERED, "id": "d"})
     examples = read("QACorpus", write(tmp_path / "qa.json", {"data": [one, two, none]}))
@@ -233,7 +233,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.json"])
-def test_byte_order_mark(tmp_path, name):
+def test_a_byte_order_mark_is_ignored(tmp_path, name):
     content = {"data": [squad({**QUESTION, "id": "a"})]} if name == "x.json" else TAGS
     path = write(tmp_path / name, "\ufeff" + json.dumps(content))
     assert len(read("QACorpus" if name == "x.json" else "BIOCorpus", path)) == 1
@@ -266,13 +266,13 @@ NOT_SPACY = r" is not a \.spacy file, or it is broken: "
         ("x.spacy", zlib.compress(srsly.msgpack_dumps({"attrs": [1]})), NOT_SPACY),
     ],
 )
-def test_files_of_another_kind_are_named(tmp_path, name, content, named):
+def test_files_of_another_format_are_named(tmp_path, name, content, named):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=rf"^\S*{name}.*{named}"):
         read("BIOCorpus", tmp_path / name)
 
 
-def test_a_file_whose_name_is_a_number(tmp_path, monkeypatch):
+def test_a_name_of_a_file_can_be_a_number(tmp_path, monkeypatch):
     """spaCy parses `--paths.train 1848` as a number."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "1848", TAGS)

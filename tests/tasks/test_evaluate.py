@@ -14,8 +14,10 @@ from helpers.tasks import CRF, PAIRS, QA, QUESTIONS, TEXTPAIR, entity_examples
 NAMES = ("premise", "hypothesis", "label")
 
 
-def test_all_of_a_file_counts(know, tmp_path):
-    """Whatever part of the dev data the config takes, and whatever has a weight."""
+@pytest.mark.training
+@pytest.mark.commands
+def test_every_example_of_a_file_counts(know, tmp_path):
+    """The limit of the dev data and the weights of scores do not matter."""
     nlp = know(CRF)
     block = {"@readers": "spacy.Corpus.v1", "path": None, "gold_preproc": False, "limit": 1}
     nlp.config["corpora"]["dev"] = {**block, "max_length": 3, "augmenter": None}
@@ -35,8 +37,8 @@ def test_all_of_a_file_counts(know, tmp_path):
         assert f"{label} {p} {r} {f}" in words
 
 
-def test_scores_by_label():
-    """Every kind that spaCy's scorer and ours give: dicts, numbers, and none."""
+def test_scores_are_shown_by_label():
+    """The scores are of every form that spaCy's scorer and ours give: dicts, numbers, and none."""
     prf = {"p": 1.0, "r": 0.5, "f": 2 / 3}
     scores = {
         "cats_f_per_type": {"a": prf},
@@ -55,6 +57,8 @@ def test_scores_by_label():
     }
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_scores_by_the_reader_of_the_config(know, tmp_path):
     """Two of six pairs have a wrong label."""
     nlp = know(TEXTPAIR)
@@ -78,8 +82,10 @@ def test_scores_by_the_reader_of_the_config(know, tmp_path):
         assert "scores.json exists already" in shown_by(*arguments, status=1)
 
 
-def test_another_reader(know, tmp_path):
-    """Without a config of `spacy train` it is spaCy's."""
+@pytest.mark.training
+@pytest.mark.commands
+def test_the_reader_can_be_given(know, tmp_path):
+    """Without a config of `spacy train`, spaCy's reader is the default."""
     nlp = know(QA)
     nlp.to_disk(tmp_path / "pipeline")
     question, context, _ = QUESTIONS[2]
@@ -93,7 +99,9 @@ def test_another_reader(know, tmp_path):
     assert "no reader 'QACorpus'" in shown_by("evaluate", *where, "--reader", "QACorpus", status=1)
 
 
-def test_nothing_to_score(know, tmp_path):
+@pytest.mark.training
+@pytest.mark.commands
+def test_a_file_or_pipeline_without_anything_to_score_is_refused(know, tmp_path):
     nlp = know(CRF)
     where = (tmp_path / "pipeline", tmp_path / "test.spacy")
     nlp.to_disk(where[0])

@@ -1,7 +1,11 @@
-"""What is imported before a component of a task is made."""
+"""Imports of the tasks: nothing of a task is imported before its component is made."""
+
+import pytest
 
 from helpers.commands import run_python
 from helpers.golden import SAVED
+
+pytestmark = pytest.mark.processes
 
 CONFIG = SAVED / "pretraining-adam.cfg"
 PRETRAINING = f"""
@@ -19,11 +23,11 @@ print([name for name in sys.modules if name.startswith("spacy_elmo.tasks")])
 
 
 def test_a_pretraining_imports_no_task(tmp_path):
-    """It makes a pipeline to write its model, for which spaCy imports all factories."""
+    """A pretraining makes a pipeline to write its model, and spaCy imports all factories for it."""
     assert run_python("-c", PRETRAINING, cwd=tmp_path).splitlines()[-1] == "[]"
 
 
-def test_roles_are_read_where_no_component_is_made():
+def test_roles_are_read_without_a_component():
     code = (
         "import spacy; doc = spacy.blank('en')('Anna runs .');"
         "doc.spans['srl'] = [spacy.tokens.Span(doc, 0, 1, label='A0', span_id=1)];"

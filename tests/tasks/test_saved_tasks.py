@@ -10,12 +10,14 @@ from spacy_elmo.tasks.srl.model import predicate_instances
 from helpers.golden import SAVED
 from helpers.tasks import TASKS
 
+pytestmark = pytest.mark.pipelines
+
 DOCS = {task.factory: task.docs for task in TASKS}
 DOCS["textcat"] = lambda nlp: [nlp.make_doc(text) for text in ("a fine film .", "dull .")]
 
 
 def outputs_of(pipe, docs):
-    """What the model computes, as arrays."""
+    """Return the outputs of the model as arrays."""
     found = pipe.model.predict(docs)
     segments = [pipe.segmenter(doc) for doc in docs] if hasattr(pipe, "segmenter") else []
     if pipe.name == "elmo_crf":

@@ -110,7 +110,7 @@ def page(open_page):
 
 
 def dots(page, section, view=2, word=0):
-    """Where the dots are on the screen: as large as fits, in the middle."""
+    """Return where the dots are on the screen: as large as fits, in the middle."""
     places = shown_pages.fractions(section["words"][word]["views"][view]["places"]).reshape(-1, 2)
     page.locator("canvas").scroll_into_view_if_needed()
     box = page.locator("canvas").bounding_box()
@@ -184,7 +184,7 @@ def test_click_shows_the_nearest(page, section):
     assert shown.count() == 0
 
 
-def test_layers(page, section):
+def test_a_layer_can_be_chosen(page, section):
     slider, facts = page.get_by_role("slider", name="Layer").first, page.locator(".facts")
     assert slider.get_attribute("aria-valuetext") == "mix (average)"
     assert "of the variance" in facts.inner_text()
@@ -200,7 +200,7 @@ def test_layers(page, section):
     assert sentence(section, 3) in page.locator(".tip").inner_text()
 
 
-def test_dots_move(open_page, section):
+def test_dots_move_between_layers(open_page, section):
     page = open_page(reduced_motion="no-preference")
     slide(page, 0)
     page.wait_for_selector("canvas:not([data-moving])")
@@ -216,7 +216,7 @@ def test_dots_move(open_page, section):
     assert sentence(section, 5) in page.locator(".tip").inner_text()
 
 
-def test_filter(page, section):
+def test_the_filter_hides_dots(page, section):
     field = page.get_by_label("Filter")
     for text in ("RIVER", "nowhere"):
         field.fill(text)
@@ -256,7 +256,7 @@ def test_drag_selects_a_region(page, section):
     assert rows(page, "near").count() == 0
 
 
-def test_keys(page, section):
+def test_dots_are_reached_by_keys(page, section):
     page.locator("canvas").focus()
     page.keyboard.press("ArrowRight")
     start, places = number_shown(page, section), dots(page, section)
@@ -278,7 +278,7 @@ def test_keys(page, section):
     assert page.evaluate("document.activeElement.type") == "radio"
 
 
-def test_groups_and_gold_senses(page, section):
+def test_groups_and_gold_senses_have_colors(page, section):
     legend = page.locator(".legend button")
     names = [text.split("\n")[0] for text in legend.all_inner_texts()]
     assert names == ["<i>money</i>", "<i>river</i>"]
@@ -297,7 +297,7 @@ def test_groups_and_gold_senses(page, section):
     assert distances.locator("td").last.inner_text().endswith("(p = 0.001)")
 
 
-def test_source_and_date_of_a_dot(page, section):
+def test_a_dot_shows_its_source_and_date(page, section):
     page.mouse.move(*dots(page, section)[7])
     assert "<i>river</i> · <b>river</b>, 1807" in page.locator(".tip").inner_text()
     assert rows(page).first.locator("td").nth(1).inner_text() == "<b>money</b>, 1800"
@@ -305,8 +305,7 @@ def test_source_and_date_of_a_dot(page, section):
     assert rows(page).count() == 1
 
 
-def test_words_and_the_whole_list(page):
-    """Words that occur once and never, too."""
+def test_words_with_few_occurrences_and_the_whole_list(page):
     for word, facts, n_rows in (("once", "nothing to compare", 1), ("never", "does not occur", 0)):
         pick(page, word)
         assert facts in page.locator(".facts").inner_text()
@@ -335,7 +334,7 @@ def test_text_is_text(page, section):
     assert page.locator("table.bars tbody th").first.inner_text() == "<b>ner (gamma 1.500)"
 
 
-def test_heat_and_bars(page, path):
+def test_heat_and_bars_show_their_figures(page, path):
     heat = shown_pages.data_of(path.read_text("utf8"))["sections"][1]
     for view in (2, 0):
         slide(page, view, number=1)
@@ -360,8 +359,8 @@ def test_color_schemes_and_print(open_page, scheme):
     assert pixels(page) == on_screen
 
 
-def test_frame(open_page, path):
-    """As notebooks show it."""
+def test_a_page_works_in_a_frame(open_page, path):
+    """Notebooks show it in one."""
     text = f"<!DOCTYPE html><p>{in_frame(path.read_text('utf8'), 'senses')}"
     frame = open_page(text).frame_locator("iframe")
     assert heading(frame) == f"{N} occurrences"
@@ -369,8 +368,8 @@ def test_frame(open_page, path):
     assert frame.locator(".near tr.pick").count() == 10
 
 
-def test_curve(open_page):
-    """A line for each kind of damage, its points on it, and the same as text."""
+def test_a_curve_has_a_line_for_each_kind_of_damage(open_page):
+    """Its points are on it, and the same figures are shown as text."""
     rows = [
         {"damage": kind, "damaged": share, "scores": {"ents_f": 0.8 - share * loss}}
         for kind, loss in (("ocr", 1.0), ("keyboard", 0.0))

@@ -1,4 +1,4 @@
-"""Text from corpora is data, whatever stands in it."""
+"""Text from corpora is data in a page, never markup or script."""
 
 import json
 import re
@@ -40,7 +40,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_breaks_out(text):
+def test_hostile_text_adds_no_element(text):
     found = Elements(make_page(text, [{**SECTION, "heading": text}], about=text))
     usual = Elements(make_page("usual", [SECTION]))
     tags = [tag for tag, _ in found.tags]
@@ -49,7 +49,7 @@ def test_nothing_breaks_out(text):
     assert data["title"] == data["about"] == data["sections"][0]["heading"] == text
 
 
-def test_safe_json():
+def test_json_is_safe_in_a_script():
     text = safe_json({"a": "".join(HOSTILE) + "\ud800 é 語"})
     assert not set(text) & set("<>&\u2028\u2029\ud800")
     assert json.loads(text)["a"].endswith("\ud800 é 語")
@@ -59,7 +59,7 @@ def test_safe_json():
         safe_json(float("nan"))
 
 
-def test_no_request_is_possible():
+def test_a_page_can_send_no_request():
     text = make_page("title", [SECTION])
     attributes = [attributes for _, attributes in Elements(text).tags]
     inline = "script-src 'unsafe-inline'; style-src 'unsafe-inline'"
@@ -69,14 +69,13 @@ def test_no_request_is_possible():
     assert not re.search(r"\b(fetch|XMLHttpRequest|import)\b|@import|url\(", text)
 
 
-def test_the_script():
-    """It stands inline, and makes no HTML of text."""
+def test_the_script_makes_no_html_of_text():
     source = (page.HERE / "page.js").read_text("utf8")
     making_html = r"</script|<!--|innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
     assert not re.search(making_html, source)
 
 
-def test_a_frame_for_other_pages():
+def test_a_frame_is_sandboxed():
     whole = make_page(HOSTILE[0], [SECTION])
     ((tag, attributes),) = Elements(in_frame(whole, HOSTILE[5])).tags
     assert (tag, attributes["srcdoc"], attributes["title"]) == ("iframe", whole, HOSTILE[5])

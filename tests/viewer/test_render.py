@@ -1,3 +1,5 @@
+"""`render` in Python: its pages have the places, cosines and mixes of the vectors."""
+
 import sys
 from types import SimpleNamespace
 
@@ -11,6 +13,8 @@ from spacy_elmo.viewer import render
 
 from helpers import shown_pages
 from helpers.components import listener, tagger
+
+pytestmark = pytest.mark.pipelines
 
 TEXTS = [
     "the river bank is green .",
@@ -33,7 +37,7 @@ def docs(nlp):
 
 
 def vectors_of(docs):
-    """Those of *bank*: the layers, and the mix."""
+    """Return the vectors of *bank*: the layers, and the mix."""
     banks = [(doc, token.i) for doc in docs for token in doc if token.text == "bank"]
     layers = np.stack([doc._.elmo[:, i] for doc, i in banks], axis=1)
     return [*layers, np.stack([doc.tensor[i] for doc, i in banks])]
@@ -51,7 +55,7 @@ def cosines(one, other):
     return one @ other.T / np.linalg.norm(one, axis=1)[:, None] / np.linalg.norm(other, axis=1)
 
 
-def test_senses(docs):
+def test_senses_of_a_word(docs):
     section = section_of(docs, word=["bank", "money", "river", "lends", "sea"])
     assert section["views"] == ["layer 0", "layer 1", "layer 2", "mix"]
     bank, money, river, lends, sea = section["words"]
@@ -92,7 +96,7 @@ def test_places_are_the_components_aligned(docs):
     np.testing.assert_allclose(turn, turn.T, atol=1e-3)
 
 
-def test_gold_senses_and_options(docs):
+def test_gold_senses_and_options_are_passed_on(docs):
     for doc, label in zip(docs, ["shore", "shore", "money", "money", "", "row"]):
         banks = [t.i for t in doc if t.text == "bank"]
         doc.spans["senses"] = [spacy.tokens.Span(doc, i, i + 1, label) for i in banks]
@@ -108,7 +112,7 @@ def test_gold_senses_and_options(docs):
     assert "5 of 6 occurrences, drawn evenly" in word["views"][3]["facts"]
 
 
-def test_without_layers_or_tensor(nlp, make_nlp):
+def test_docs_without_layers_or_tensor(nlp, make_nlp):
     """spaCy's `doc_cleaner` removes the tensor; the layers are shown."""
     assert section_of(list(make_nlp().pipe(TEXTS)), word="bank")["views"] == ["vectors"]
     nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
@@ -117,7 +121,7 @@ def test_without_layers_or_tensor(nlp, make_nlp):
     assert section["words"][0]["total"] == 6
 
 
-def test_heat(docs):
+def test_heat_shows_the_cosines_of_two_sentences(docs):
     one, two = docs[0], docs[2]
     section = section_of([one, two], style="heat")
     assert section["rows"] == [token.text for token in one]
@@ -127,7 +131,8 @@ def test_heat(docs):
     assert mix[2, 1] == pytest.approx(one[2].similarity(two[1]), abs=1e-4)
 
 
-def test_mix(nlp):
+@pytest.mark.training
+def test_mix_shows_the_weights_of_each_component(nlp):
     assert "No component mixes" in section_of(nlp, style="mix")["note"]
     nlp.add_pipe("tagger", config=tagger(listener())).add_label("NN")
     nlp.initialize()
@@ -137,7 +142,7 @@ def test_mix(nlp):
     assert [row["figure"] for row in rows] == ["0.333"] * 3
 
 
-def test_in_a_notebook(docs, monkeypatch):
+def test_a_notebook_shows_a_frame(docs, monkeypatch):
     shown = []
     display = SimpleNamespace(HTML=lambda text: text, display=shown.append)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display))
@@ -147,7 +152,7 @@ def test_in_a_notebook(docs, monkeypatch):
     assert shown[0].startswith("<iframe srcdoc=")
 
 
-def test_bad_input(nlp, docs):
+def test_bad_input_is_refused(nlp, docs):
     for shown, settings, message in (
         (docs, {}, "Give one: word='bank'"),
         (docs, {"style": "sense", "word": "bank"}, "'senses', 'heat' or 'mix'"),

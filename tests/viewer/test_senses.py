@@ -1,3 +1,5 @@
+"""Maps of occurrences: projections, alignment, neighbors and packed numbers are right."""
+
 import numpy as np
 import pytest
 from spacy.tokens import Doc
@@ -18,13 +20,13 @@ def vectors():
     return np.random.default_rng(0).normal(size=(40, 12)) * np.linspace(3, 0.5, 12)
 
 
-def test_pca_is_always_the_same(vectors):
+def test_pca_does_not_depend_on_the_order(vectors):
     places, _ = pca(vectors)
     order = np.random.default_rng(1).permutation(len(vectors))
     np.testing.assert_allclose(pca(vectors[order])[0], places[order], atol=1e-9)
 
 
-def test_pca_of_few():
+def test_pca_of_few_points():
     places, shares = pca(np.array([[0.0, 0, 3], [0, 0, 5]]))
     np.testing.assert_allclose(places, [[-1, 0], [1, 0]], atol=1e-12)
     np.testing.assert_allclose(shares, [1, 0], atol=1e-12)
@@ -32,7 +34,7 @@ def test_pca_of_few():
     assert not places.any() and not shares.any()
 
 
-def test_align_finds_the_best_turn(vectors):
+def test_alignment_finds_the_best_turn(vectors):
     places = vectors[:, :2] - vectors[:, :2].mean(0)
     turned = places @ np.array([[0.6, -0.8], [0.8, 0.6]]) * [1, -1]
     np.testing.assert_allclose(align_places(3 * turned, places), 3 * places, atol=1e-9)
@@ -45,7 +47,7 @@ def test_align_finds_the_best_turn(vectors):
     np.testing.assert_allclose(np.abs(align_places(places, 0 * places)), np.abs(places))
 
 
-def test_nearest_by_cosine(vectors):
+def test_neighbors_are_the_nearest_by_cosine(vectors):
     units = unit_vectors(vectors.astype("float32"))
     np.testing.assert_allclose(np.linalg.norm(units, axis=1), 1)
     numbers, cosines = nearest(units, 5)
@@ -58,7 +60,7 @@ def test_nearest_by_cosine(vectors):
     assert not unit_vectors(np.zeros((2, 4))).any()
 
 
-def test_tsne_keeps_who_is_near():
+def test_tsne_keeps_neighbors_near():
     clouds = np.repeat(np.eye(3), 20, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(60, 3))
     places, variance = project(clouds, "tsne")
     assert variance is None
@@ -68,7 +70,7 @@ def test_tsne_keeps_who_is_near():
     assert project(clouds[:2], "tsne")[1] == pytest.approx(1.0)  # too few
 
 
-def test_packing():
+def test_packed_numbers_are_unpacked_by_the_page():
     found = shown_pages.fractions(pack_fractions(np.array([[-1.0, 0.25], [1.2, 1e-6]])))
     np.testing.assert_allclose(found, [-1, 0.25, 1, 0], atol=1 / 64_000)
     assert shown_pages.numbers(pack_numbers(np.array([0, 65_535]))).tolist() == [0, 65_535]
@@ -87,6 +89,6 @@ def test_packing():
     ],
 )
 def test_stop_words_describe_no_group(lang, expected):
-    """Stop words of the language of the text are left out. A long s counts as s."""
+    """Stop words are those of the text's language. A long s counts as s."""
     doc = Doc(Vocab(), words=["i\u017ft", "By", ":", "Bank", "dem", "were", "Fluss"])
     assert _context(Occurrence(doc, 3, 4, ""), _stop_words(lang)) == expected.split()

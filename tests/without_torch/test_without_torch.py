@@ -1,6 +1,6 @@
-"""What runs where PyTorch is not installed: it is hidden from processes of their own.
+"""Vectors and commands work without PyTorch, which is hidden from new processes.
 
-`pytest --noconftest tests/without_torch` runs where it really lacks.
+`pytest --noconftest tests/without_torch` runs the tests without PyTorch.
 """
 
 import json
@@ -14,6 +14,8 @@ import spacy
 
 from helpers.components import TEXTS, ner
 from helpers.trained import trained
+
+pytestmark = pytest.mark.processes
 
 HIDE = """
 import sys
@@ -63,7 +65,8 @@ print(json.dumps([doc.tensor.tolist(), layers.tolist(), has_torch]))
 """
 
 
-def test_vectors(without_torch):
+@pytest.mark.pipelines
+def test_vectors_without_torch_equal_those_with_it(without_torch):
     tensor, layers, has_torch = json.loads(without_torch("-c", VECTORS))
     assert not has_torch
     nlp = spacy.blank("en")
@@ -93,7 +96,7 @@ for command in json.loads(sys.argv[1]):
 """
 
 
-def test_commands(without_torch):
+def test_commands_run_without_torch(without_torch):
     without_torch("-c", RUN, json.dumps(COMMANDS))
 
 
@@ -105,7 +108,9 @@ print(json.dumps([[(ent.text, ent.label_) for ent in doc.ents] for doc in docs])
 """
 
 
-def test_a_pipeline_that_was_trained_with_torch(without_torch, tmp_path):
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_a_pipeline_trained_with_torch_predicts_without_it(without_torch, tmp_path):
     pytest.importorskip("torch")
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
@@ -135,7 +140,7 @@ for factory in ("elmo_crf", "elmo_srl", "elmo_coref", "elmo_qa", "elmo_textpair"
 """
 
 
-def test_components_of_tasks_are_named(without_torch):
+def test_components_of_tasks_need_torch_and_say_so(without_torch):
     without_torch("-c", COMPONENTS)
 
 
@@ -147,7 +152,7 @@ nlp("One .")
 """
 
 
-def test_what_needs_it_says_so(without_torch):
+def test_training_without_torch_says_what_to_install(without_torch):
     shown = without_torch("-c", TRAIN, fails=True)
     assert "needs PyTorch, which cannot be imported" in shown
     assert "Run pip install torch." in shown

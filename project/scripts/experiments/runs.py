@@ -1,7 +1,6 @@
 """Storage of runs: trained or probed systems and their scores.
 
-A folder contains one file per experiment, `EXPERIMENT.jsonl`, with one line per run. Older `*.json`
-files with one run or a list of runs can still be read.
+A folder contains one file per experiment, `EXPERIMENT.jsonl`, with one line per run.
 """
 
 import json
@@ -120,15 +119,19 @@ def folder_of(plan: str, runs: Optional[Path] = None) -> Path:
 def read_runs(folder: Path) -> list[Run]:
     """Read all runs of a folder.
 
-    If a .jsonl file and a .json file contain the same run, the .jsonl file is used.
-
     folder (Path): The folder. It may be missing.
     RETURNS (List[Run]): The runs, sorted by file name, then by line.
-    RAISES (ValueError): A line is not a run, or two files with the same suffix contain a run.
+    RAISES (ValueError): A line is not a run, or two files contain the same run.
     """
-    runs = _without_repeats(_read_lines, folder.glob("*.jsonl"))
-    older = _without_repeats(_read_whole, folder.glob("*.json"))
-    return list({**older, **runs}.values())
+    runs: dict[str, Run] = {}
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for place, run in _read_lines(path):
+            if run.name in found:
+                raise ValueError(f"{place} and {found[run.name]} both contain the run {run.name}")
+            found[run.name] = place
+            runs[run.name] = run
+    return list(runs.values())
 
 
 def write_runs(
@@ -157,34 +160,12 @@ def write_runs(
                 atomic_write(path, content)
 
 
-def _without_repeats(
-    read: Callable[[Path], Iterator[tuple[str, Run]]], paths: Iterable[Path]
-) -> dict[str, Run]:
-    """Return the runs of all files by name; raise an error if a run occurs twice."""
-    runs: dict[str, Run] = {}
-    found: dict[str, str] = {}
-    for path in sorted(paths):
-        for place, run in read(path):
-            if run.name in found:
-                raise ValueError(f"{place} and {found[run.name]} both contain the run {run.name}")
-            found[run.name] = place
-            runs[run.name] = run
-    return runs
-
-
 def _read_lines(path: Path) -> Iterator[tuple[str, Run]]:
     """Yield the place (file and line) and each run of a .jsonl file."""
     for number, line in enumerate(path.read_text("utf8").split("\n"), 1):
         if line.strip():
             place = f"{path}:{number}"
             yield place, _parse(_load(line, place), place)
-
-
-def _read_whole(path: Path) -> Iterator[tuple[str, Run]]:
-    """Yield the path and each run of a .json file."""
-    content = _load(path.read_text("utf8"), str(path))
-    for record in content if isinstance(content, list) else [content]:
-        yield str(path), _parse(record, str(path))
 
 
 def _load(text: str, place: str) -> Any:

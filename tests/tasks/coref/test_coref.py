@@ -24,8 +24,9 @@ NLP = spacy.blank("en")
 TASK = COREF
 
 
-def test_without_singletons(trained, monkeypatch):
-    """Clusters of one in the corpus are neither learned, nor predicted, nor scored."""
+@pytest.mark.training
+def test_singletons_are_left_out_if_the_setting_says_so(trained, monkeypatch):
+    """Clusters of one mention are neither learned, nor predicted, nor scored."""
     pipe = trained.get_pipe("elmo_coref")
     monkeypatch.setattr(pipe, "singletons", False)
     data, several = cluster_examples(trained), cluster_examples(trained)
@@ -37,8 +38,9 @@ def test_without_singletons(trained, monkeypatch):
     assert COREF.found_by(trained) == [module.read_clusters(one.reference) for one in several]
 
 
-def test_training_reads_some_sentences(make, monkeypatch):
-    """Consecutive ones, in prediction all."""
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_training_reads_consecutive_sentences_and_prediction_all(make, monkeypatch):
     nlp = make(COREF, max_training_sentences=2)
     words = [word for i in range(5) for word in ("Tom", "saw", str(i), ".")]
     doc = make_doc(nlp.vocab, words, [[(0, 1), (4, 5)]], range(0, 20, 4))
@@ -65,18 +67,25 @@ def test_training_reads_some_sentences(make, monkeypatch):
     assert pipe._training_segments(Doc(pipe.vocab)) == []
 
 
-def test_only_singletons_teach_nothing(make):
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_a_corpus_of_singletons_is_refused_if_they_are_left_out(make):
     nlp = make(COREF, singletons=False)
     doc = make_doc(nlp.vocab, ["Tom", "ran"], [[(0, 1)]])
     data = [Example(nlp.make_doc("Tom ran"), doc)]
     check_refused(lambda: nlp.initialize(lambda: data), "several mentions, as singletons = false")
 
 
+@pytest.mark.processes
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_of_a_long_document(trained, tmp_path):
-    """Of 10,000 tokens with the paper's sizes, in MB beyond the loaded model: the limit is a
-    fourth of what is promised."""
+    """The limit for 10,000 tokens with the paper's sizes is a fourth of the promised memory.
+
+    It is measured beyond the loaded model.
+    """
     tok2vec = {**COREF.tok2vec, "embed": embed(256)}
     sizes = {"encoder_width": 400, "hidden_width": 150, "max_antecedents": 250}
     settings = coref({**tok2vec, "encode": {**tok2vec["encode"], "width": 256}})
@@ -97,7 +106,8 @@ def test_memory_of_a_long_document(trained, tmp_path):
     assert 10 < float(run_python("-c", code)) < 500
 
 
-def test_clusters_of_before_are_replaced(trained):
+@pytest.mark.training
+def test_earlier_clusters_are_replaced(trained):
     doc = trained.make_doc(CLUSTERS[1][0])
     module.write_clusters(doc, [[(5, 6)]] * 3)
     others = {"coref_clusters_other": [], "coref_clusters_1_2": []}
@@ -107,7 +117,9 @@ def test_clusters_of_before_are_replaced(trained):
     assert {key: [*map(str, doc.spans[key])] for key in doc.spans} == {**others, **found}
 
 
-def test_other_keys(make, trained):
+@pytest.mark.training
+@pytest.mark.pipelines
+def test_span_groups_have_the_prefix_of_the_setting(make, trained):
     nlp = make(COREF, span_cluster_prefix="chains")
     data = cluster_examples(nlp)
     check_refused(lambda: nlp.initialize(lambda: data), "chains_1")
@@ -135,6 +147,7 @@ def example(words, clusters, starts=None):
 TWICE = "doc.spans['coref_clusters_2'] in the Doc 'Tom and Maria ran . They left .' occurs twice"
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("clusters", "named"),
     [
@@ -150,9 +163,12 @@ def test_wrong_gold_clusters_are_named(trained, clusters, named):
         assert "\n" not in check_refused(partial(use, data), named)
 
 
+@pytest.mark.training
 def test_mentions_out_of_reach_are_no_error(trained):
-    """Wider than `max_span_width`, across sentences, or across each other; nor are Docs of no and
-    of one token."""
+    """Such mentions are wider than `max_span_width`, or cross a sentence or each other.
+
+    Docs of no or one token are no error either.
+    """
     starts = [i in (0, 5) for i in range(7)]
     one = example("a b c d . e f", [[(0, 4), (3, 6)], [(0, 2), (1, 3)]], starts)
     small = [example("", [[]]), example("Anna", [[(0, 1)]])]
@@ -160,7 +176,7 @@ def test_mentions_out_of_reach_are_no_error(trained):
 
 
 def test_mentions_that_differ_in_whitespace_are_one():
-    """A mention has one cluster, and stands there once, in other tokens, too."""
+    """A mention occurs once in its only cluster, also in other tokens."""
     predicted = Doc(NLP.vocab, words=["Ann", "\n", "saw", "her"], spaces=[0, 0, 1, 0])
     reference = Doc(NLP.vocab, words=["Ann", "saw", "her"], spaces=[1, 1, 0])
     for clusters in ([[(0, 1), (0, 2), (3, 4)]], [[(0, 1), (3, 4)], [(0, 2)]]):

@@ -50,7 +50,7 @@ def represent(ranker, tokens, encoded, start, end):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("chunk", [2, 512])
-def test_formulas(tokens, depth, chunk, monkeypatch):
+def test_scores_equal_the_formulas(tokens, depth, chunk, monkeypatch):
     monkeypatch.setattr(coref_module, "SPAN_TOKENS", chunk)
     monkeypatch.setattr(recurrent, "MAX_RNN_TOKENS", chunk)
     ranker = make(depth)
@@ -76,8 +76,8 @@ def test_formulas(tokens, depth, chunk, monkeypatch):
             assert pair_scores[i, column].item() == pytest.approx(score, abs=1e-12)
 
 
-def test_bins_of_distances():
-    """1, 2, 3, 4, 5 to 7, 8 to 15, 16 to 31, 32 to 63, more: those of the paper."""
+def test_distances_have_the_bins_of_the_paper():
+    """The bins are 1, 2, 3, 4, 5 to 7, 8 to 15, 16 to 31, 32 to 63, and more."""
     ranker = make(max_antecedents=80)
     for layer in (ranker.anaphor, ranker.antecedent, ranker.product):
         torch.nn.init.zeros_(layer.weight)
@@ -90,7 +90,8 @@ def test_bins_of_distances():
     assert len(set(seen.values())) == 9
 
 
-def test_dropout_is_for_training_alone(tokens):
+@pytest.mark.training
+def test_dropout_is_only_for_training(tokens):
     candidates = find_candidate_spans(SEGMENTS, 3)
     ranker = make(dropout=0.5, input_dropout=0.5)
     modes = (False, False, True, True)

@@ -1,4 +1,4 @@
-"""The scores on the examples of the papers that propose them, worked out by hand."""
+"""Scores of coreference, against the worked examples of the papers that propose them."""
 
 from itertools import permutations
 
@@ -52,7 +52,7 @@ KEY = "12345 67 89ABC"  # of Bagga and Baldwin 1998, figure 1, and of Luo 2005
         ("mentions", "abx", "ab cd", 2 / 3, 2 / 4),
     ],
 )
-def test_examples_of_the_papers(metric, gold, found, r, p):
+def test_scores_of_the_examples_in_the_papers(metric, gold, found, r, p):
     f = 2 * p * r / (p + r) if p + r else 0
     assert scores(found, gold, metric) == pytest.approx({"p": p, "r": r, "f": f})
 
@@ -77,7 +77,7 @@ def random_clusters(rng):
     ]
 
 
-def test_ceaf_is_the_best_match():
+def test_ceaf_is_the_best_of_all_matches():
     rng = np.random.default_rng(0)
     for _ in range(60):
         found, gold = random_clusters(rng), random_clusters(rng)
@@ -102,8 +102,8 @@ def doc(*found):
 ANN, BOB, CAT = [(0, 1), (4, 5)], [(2, 3), (7, 8)], [(4, 6)]
 
 
-def test_documents_are_added_up():
-    """In the sum of two documents a large one counts for more; the mean would be another."""
+def test_scores_are_of_the_sum_of_documents():
+    """In a sum, a large document counts for more than in a mean."""
     first, second = Example(doc(ANN), doc(ANN, BOB)), Example(doc(BOB), doc(BOB))
     got = score_coref([first, second])
     assert got["coref_muc_r"] == pytest.approx(2 / 3)
@@ -115,7 +115,7 @@ def test_documents_are_added_up():
     assert got["coref_f"] == pytest.approx(sum(of) / 3)
 
 
-def test_singletons_prefix_and_docs_without_annotation():
+def test_scores_with_singletons_a_prefix_and_docs_without_annotation():
     one = Example(doc(ANN, BOB), doc(ANN, BOB, CAT))
     assert score_coref([one])["coref_mentions_r"] == pytest.approx(4 / 5)
     assert score_coref([one], singletons=False)["coref_mentions_r"] == 1.0

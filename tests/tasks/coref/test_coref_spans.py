@@ -1,4 +1,4 @@
-"""Spans, what is kept of them, losses: beside brute force."""
+"""Spans of coreference, what pruning keeps of them, and losses, against brute force."""
 
 from functools import partial
 
@@ -12,8 +12,8 @@ from helpers.formulas import check_differences
 
 
 @pytest.mark.parametrize("max_width", [1, 3, 9])
-def test_candidates(max_width):
-    """All spans within a segment, those of overlapping ones once, in order."""
+def test_candidates_are_all_spans_of_a_segment(max_width):
+    """Spans of overlapping segments occur once. They are in order."""
     segments = [Segment(0, 5, 0, 4), Segment(3, 8, 4, 8), Segment(8, 9, 8, 9)]
     found = module.find_candidate_spans(segments, max_width)
     ends = {t: next(s.end for s in segments if s.keep_start <= t < s.keep_end) for t in range(9)}
@@ -36,7 +36,7 @@ def brute_prune(spans, scores, n_kept):
 
 
 @pytest.mark.parametrize("n_kept", [1, 4, 12, 100])
-def test_pruning(n_kept):
+def test_pruning_keeps_the_best_spans_that_do_not_cross(n_kept):
     rng = np.random.default_rng(n_kept)
     for _ in range(30):
         spans = module.find_candidate_spans([Segment(0, 12, 0, 12)], 6)
@@ -45,7 +45,7 @@ def test_pruning(n_kept):
         assert kept.tolist() == brute_prune(spans.mentions, scores, n_kept)
 
 
-def test_clusters_are_what_links_join():
+def test_links_are_joined_to_clusters():
     mentions = [(i, i + 1) for i in range(7)]
     links = np.array([0, 0, 2, 0, 3, 1, 0])
     expected = [[(0, 1), (2, 3)], [(1, 2), (4, 5), (5, 6)]]
@@ -54,7 +54,7 @@ def test_clusters_are_what_links_join():
     assert module.make_clusters(mentions, links, alone) == [*expected, [(6, 7)]]
 
 
-def test_gold_pairs():
+def test_gold_antecedents_are_mentions_of_the_same_cluster():
     mentions = [(0, 1), (2, 3), (4, 5), (6, 7)]
     clusters = [[(0, 1), (4, 5), (6, 7)], [(2, 3), (9, 10)]]
     right = module.gold_pairs(mentions, clusters, 2)
@@ -82,7 +82,7 @@ def pairs(rng, n=7, n_columns=4):
     return scores, module.gold_pairs(mentions, clusters, n_columns)
 
 
-def test_loss_of_antecedents():
+def test_loss_of_antecedents_equals_the_formula():
     rng = np.random.default_rng(0)
     for _ in range(20):
         scores, right = pairs(rng)
@@ -96,7 +96,7 @@ def test_loss_of_antecedents():
     assert gradient.tolist() == [[0.0], [1.0]]
 
 
-def test_loss_of_mentions():
+def test_loss_of_mentions_equals_the_formula():
     scores = np.array([-400.0, -1.0, 0.5, 400.0])
     right = np.array([False, True, False, True])
     loss, gradient = module.mention_loss(scores, right)

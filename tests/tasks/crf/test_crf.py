@@ -1,5 +1,6 @@
-"""The component `elmo_crf`: tags and groups of spans; missing and wrong annotation."""
+"""The component `elmo_crf`: its schemes and span groups, and missing and wrong annotation."""
 
+import pytest
 from spacy.tokens import Span
 from spacy.training import Example
 
@@ -8,10 +9,13 @@ from spacy_elmo.tasks.crf.gold import gold_spans
 from helpers.models import check_refused
 from helpers.tasks import CRF, ENTITIES, entity_examples, spans_of
 
+pytestmark = pytest.mark.training
+
 TASK = CRF
 
 
-def test_the_other_scheme_and_a_span_group(make):
+@pytest.mark.pipelines
+def test_bio_tags_and_a_span_group(make):
     nlp = make(CRF, scheme="bio", spans_key="chunks")
     data = CRF.train(nlp, steps=30, data=entity_examples(nlp, spans_key="chunks"))
     scores, labels = nlp.evaluate(data), {*nlp.get_pipe("elmo_crf").labels}
@@ -29,8 +33,8 @@ def test_the_other_scheme_and_a_span_group(make):
 # Annotation
 
 
-def test_entities_and_blocked_tokens_of_before_are_kept(trained):
-    """As by spaCy's `ner`: blocked tokens are no part of an entity, and a later pipe sees that."""
+def test_earlier_entities_and_blocked_tokens_are_kept(trained):
+    """Blocked tokens are in no entity, and a later pipe sees that, as with spaCy's `ner`."""
     doc = trained.make_doc(ENTITIES[0][0])
     doc.ents = [Span(doc, 1, 3, label="SONG")]
     assert {(1, 3, "SONG"), (4, 6, "LOC")} <= {*spans_of(trained(doc))}
@@ -42,8 +46,7 @@ def test_entities_and_blocked_tokens_of_before_are_kept(trained):
     assert {token.ent_iob for token in doc[end:]} <= {1, 2, 3}
 
 
-def test_missing_annotation_teaches_nothing(trained):
-    """Tokens of which all is missing."""
+def test_tokens_without_annotation_cost_nothing(trained):
     biluo = ["U-PER", "-", "-", "-"]
     doc = trained.make_doc("Tom saw Rome .")
     example = Example.from_dict(doc, {"entities": biluo})

@@ -121,7 +121,7 @@ def test_documents_without_sentences(tmp_path):
     assert (one.text, two.text) == ("In ", "Rom ")
 
 
-def test_any_column(tmp_path):
+def test_every_column_of_tags_can_be_read(tmp_path):
     lines = ["Rath O _ NE-FINE-LIT=B-org.adm NE-NESTED=O", "Rom O _ NE-FINE-LIT=O NE-NESTED=B-loc"]
     path = write(tmp_path / "a.tsv", lines)
     assert entities(read(path, column="NE-FINE-LIT")[0]) == [("Rath", "org.adm")]
@@ -166,8 +166,9 @@ def test_wrong_files_are_named(tmp_path, content, message):
         list(read_hipe(tmp_path / "a.tsv", NLP.vocab))
 
 
-def test_init_training_and_evaluate_read_it(here, tiny_weights):
-    """Components of entities need no conversion. `init-training` writes the reader."""
+@pytest.mark.commands
+def test_init_training_and_evaluate_read_tsv_files(here, tiny_weights):
+    """Components of entities need no conversion: `init-training` writes the reader."""
     path = write(here / "a.v1.tsv", CITY)
     data = ("--train", path, "--dev", path, "--lang", "de", "--weights", tiny_weights)
     for name in ("ner", "elmo_crf"):
@@ -181,8 +182,7 @@ def test_init_training_and_evaluate_read_it(here, tiny_weights):
     assert "must be a .spacy file" in shown
 
 
-def test_docs_for_other_commands(tmp_path):
-    """The Docs can be written to a `.spacy` file, with their source and date."""
+def test_docs_keep_source_and_date_in_a_spacy_file(tmp_path):
     path = write(tmp_path / "a.tsv", CITY)
     DocBin(docs=read(path), store_user_data=True).to_disk(tmp_path / "a.spacy")
     (doc, _) = DocBin().from_disk(tmp_path / "a.spacy").get_docs(NLP.vocab)

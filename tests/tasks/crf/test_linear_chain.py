@@ -44,8 +44,10 @@ def total(tags, scores, chains):
 
 
 def brute_force(scores, chains, agrees=lambda tags: True):
-    """By the definition, from all sequences of tags that agree: log Z, marginals of tags and of
-    pairs, and the best sequence. The largest exponent is taken out."""
+    """Return log Z, marginals of tags and of pairs, and the best of all sequences that agree.
+
+    The largest exponent is taken out.
+    """
     n_tags = len(chains.start)
     every = {
         tags: total(tags, scores, chains) for tags in product(range(n_tags), repeat=len(scores))
@@ -63,7 +65,7 @@ def brute_force(scores, chains, agrees=lambda tags: True):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_partition_marginals_and_best_tags(seed):
+def test_partition_marginals_and_best_tags_equal_brute_force(seed):
     chains = random_chains(seed)
     log_z, expected = partition(chains)
     wanted, marginals, pairs, best = zip(*(brute_force(one, chains) for one in chains.scores))
@@ -79,7 +81,7 @@ def test_partition_marginals_and_best_tags(seed):
 
 
 SPANS = [(s, e, label) for s in range(3) for e in range(s + 1, 4) for label in "AB"]
-# All sets of spans of three tokens, in order, which are written down by hand, not by the matrix.
+# All sets of spans of three tokens, in order. They do not come from the matrix.
 SETS = [
     list(chosen)
     for n in range(4)
@@ -113,7 +115,7 @@ def test_best_valid_tags_without_scores_of_transitions(scheme):
 
 
 def agrees(spans, known, missing):
-    """Whether a set of spans holds the known ones, and no others at annotated tokens."""
+    """Return whether a set of spans contains the known ones, and no others at annotated tokens."""
     rest = set(spans) - set(known)
     return set(known) <= set(spans) and all(missing[s:e].all() for s, e, _ in rest)
 
@@ -145,8 +147,8 @@ def test_missing_annotation_is_summed_over(scheme, known, missing):
     assert [np.abs(one).max(initial=0) < 1e-12 for one in gradient.scores] == [False, True, True]
 
 
-def test_a_long_chain():
-    """No sum leaves the range of numbers: two tags, whose scores and transitions say nothing."""
+def test_sums_of_a_long_chain_stay_finite():
+    """The scores and transitions of the two tags say nothing."""
     chains = Chains([np.full((1_000, 2), 300.0)], np.zeros((2, 2)), np.zeros(2), np.zeros(2))
     log_z, expected = partition(chains)
     assert log_z == pytest.approx(1_000 * (300.0 + np.log(2)))
@@ -156,8 +158,8 @@ def test_a_long_chain():
 
 @pytest.mark.parametrize("scheme", [BIOTags, BILUOTags])
 @pytest.mark.parametrize("scale", [100.0, 5000.0])
-def test_scores_whose_exponentials_are_no_numbers(scheme, scale):
-    """Where the best tags of two tokens exclude each other, too."""
+def test_scores_with_infinite_exponentials(scheme, scale):
+    """The best tags of two tokens may exclude each other."""
     tags = scheme(["A", "B"])
     for seed in range(8):
         chains = random_chains(seed, lengths=[1 + seed % 4], n_tags=len(tags), scale=scale)

@@ -1,6 +1,7 @@
 """The encoder of TagLM, and the recurrent layers it is made of."""
 
 import numpy as np
+import pytest
 
 from spacy_elmo.tasks.shared.encoders import build_birnn
 from spacy_elmo.tasks.shared.torch_module import get_module_shim
@@ -8,6 +9,8 @@ from spacy_elmo.tasks.shared.torch_module import get_module_shim
 from helpers.components import embed, listener
 from helpers.formulas import run
 from helpers.tasks import CRF
+
+pytestmark = pytest.mark.training
 
 TEXTS = ["They sat on the bank .", "", "Maria swims ."]
 TOP = {"initial": [0.0, 0.0, 1.0], "trainable": False}
@@ -17,7 +20,8 @@ def bilstm(x, layer):
     return run(get_module_shim(layer).module[1], x)
 
 
-def test_top_layer_after_the_first(make_nlp):
+@pytest.mark.pipelines
+def test_taglm_reads_the_top_layer_after_its_first_layer(make_nlp):
     """`second([first(x) ; LM])` with the language model's top layer as it is."""
     taglm = {"@architectures": "spacy-elmo.TagLMEncoder.v1", "embed": embed(6), "width": 10}
     nlp = CRF.add(make_nlp(), {**taglm, "elmo": listener(**TOP)})
@@ -34,7 +38,7 @@ def test_top_layer_after_the_first(make_nlp):
     assert mix.attrs["place"] == "output"
 
 
-def test_only_training_drops():
+def test_dropout_is_only_for_training():
     model = build_birnn(4, dropout=0.5)
     X = [np.ones((3, 4), dtype="float32")]
     model.initialize(X=X)

@@ -8,6 +8,8 @@ from spacy_elmo.tasks.shared.highway_lstm import build_highway_lstm, orthonormal
 
 from helpers.formulas import check_differences
 
+pytestmark = pytest.mark.training
+
 LENGTHS = [3, 0, 5, 1]
 
 
@@ -45,7 +47,7 @@ def inputs(width=4, dtype="float32", seed=0):
 
 @pytest.mark.parametrize("directions", ["alternating", "bidirectional"])
 @pytest.mark.parametrize("depth", [1, 3])
-def test_formula(directions, depth):
+def test_outputs_equal_the_formula(directions, depth):
     X = inputs()
     model = build_highway_lstm(6, depth, directions).initialize(X=X)
     assert (model.get_dim("nI"), model.get_dim("nO")) == (4, 6)
@@ -61,8 +63,8 @@ def test_formula(directions, depth):
 
 
 @pytest.mark.parametrize("directions", [[0], [1], [0, 1]])
-def test_gradients(directions):
-    """Of inputs and all weights, by finite differences, with a dropout mask in between."""
+def test_gradients_equal_finite_differences(directions):
+    """The gradients are of inputs and all weights, with a dropout mask in between."""
     rng = np.random.default_rng(1)
     X = inputs(dtype="float64")
     if directions == [0, 1]:
@@ -86,7 +88,7 @@ def test_gradients(directions):
     check_differences(pairs, loss)
 
 
-def test_a_sequence_has_one_mask():
+def test_a_sequence_has_one_dropout_mask():
     X = [np.ones((50, 4), dtype="float32") for _ in range(20)]
     model = build_highway_lstm(16, 1, dropout=0.5).initialize(X=X)
     outputs = model(X, is_train=True)[0]

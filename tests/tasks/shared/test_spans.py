@@ -29,7 +29,7 @@ def characters(doc, start, end):
 
 
 @given(docs=two_docs(), data=st.data())
-def test_tokens_that_share_characters(docs, data):
+def test_aligned_tokens_are_those_that_share_characters(docs, data):
     example = Example(*docs)
     for aligner in (to_reference(example), to_predicted(example)):
         doc, other = aligner.doc, aligner.other

@@ -31,8 +31,9 @@ def layer(lengths=(4, 2)):
     return build_birnn(4).initialize(X=X), X
 
 
-def test_copies_have_averages_of_their_own_that_are_used_and_put_back():
-    """Adam knows parameters by the id of what holds them."""
+@pytest.mark.training
+def test_each_copy_has_its_own_averages():
+    """Adam knows parameters by the id of the object that contains them."""
     model, X = layer()
     optimizer = Adam(0.1, use_averages=True)
     models = (model, model.copy())
@@ -76,8 +77,8 @@ def ranker(width):
 
 
 @pytest.mark.parametrize(("build", "sizes"), LAYERS)
-def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
-    """With these, a module of its own would need terabytes."""
+def test_saved_sizes_are_compared_before_memory_is_taken(build, sizes):
+    """A module with these sizes would need terabytes."""
     shim = get_module_shim(build())
     check_refused(lambda: shim.module, "not initialized")
     shim.create(**sizes)
@@ -108,7 +109,7 @@ def test_saved_sizes_are_compared_before_there_is_memory_for_them(build, sizes):
         ({"state": save({"x": torch.zeros(2)})}, "(?s)Ranker:.*Missing.*encoder.*Unexpected.*x"),
     ],
 )
-def test_what_is_saved_otherwise_is_refused(changes, named):
+def test_saved_weights_of_another_model_are_refused(changes, named):
     shim = get_module_shim(ranker(3))
     shim.create(nI=3)
     message = srsly.msgpack_loads(shim.to_bytes())
@@ -122,7 +123,7 @@ def test_what_is_saved_otherwise_is_refused(changes, named):
 
 @pytest.mark.parametrize("lengths", [(2, 5, 0, 1), (4, 4), (1,), (0,), (0, 0, 30)])
 def test_both_directions_of_a_gru_together_equal_pytorch(lengths):
-    """Outputs and gradients of both directions by batched products, and of PyTorch's layer."""
+    """Outputs and gradients are compared with PyTorch's layer."""
     rnn = BidirectionalRNN(3, 8, "gru").double()
     padded, mask = pad([torch.randn(n, 3).double() for n in lengths])
     weights = torch.randn(*mask.shape, 8).double()
@@ -139,8 +140,8 @@ def test_both_directions_of_a_gru_together_equal_pytorch(lengths):
     assert found[1].any() == any(lengths)
 
 
-def test_few_tokens_at_a_time(monkeypatch):
-    """Sequences of very different lengths are read in groups, each as if it were alone."""
+@pytest.mark.training
+def test_groups_of_sequences_give_the_same_as_each_alone(monkeypatch):
     monkeypatch.setattr("spacy_elmo.tasks.shared.recurrent.MAX_RNN_TOKENS", 12)
     rnn, X = layer((1, 9, 0, 2, 20, 2, 3))
     sizes = note_calls(monkeypatch, BidirectionalRNN, "forward", lambda _, x, mask: mask.numel())
@@ -150,6 +151,7 @@ def test_few_tokens_at_a_time(monkeypatch):
         np.testing.assert_allclose(y, rnn.predict([x])[0], atol=1e-6)
 
 
+@pytest.mark.training
 def test_variational_dropout_has_one_mask_a_sequence():
     x = torch.ones(200, 5, 10)
     dropout = VariationalDropout(0.25)
@@ -161,9 +163,11 @@ def test_variational_dropout_has_one_mask_a_sequence():
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])
-def test_padded_groups(n_texts):
-    """Each item once, the longest first; no group is larger than allowed unless it is one item;
-    none could take the next one, too."""
+def test_padded_groups_are_as_large_as_allowed(n_texts):
+    """Each item occurs once, the longest first.
+
+    A larger group has only one item, and no group could take the next item.
+    """
     rng = random.Random(0)
     for _ in range(50):
         lengths = [[rng.choice((0, 1, 5, 40)) for _ in range(n_texts)] for _ in range(20)]

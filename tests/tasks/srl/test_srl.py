@@ -1,4 +1,4 @@
-"""The component `elmo_srl`: roles and their predicates; what is wrong with gold roles is said."""
+"""The component `elmo_srl`: roles and their predicates, their scores, and errors in gold roles."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,8 @@ def load(tmp_path):
     return load
 
 
-def test_roles_of_a_sentence(trained):
+@pytest.mark.training
+def test_roles_of_a_sentence_are_found_and_shown(trained):
     assert trained.get_pipe("elmo_srl").labels == LABELS
     scores = trained.evaluate(role_examples(trained))
     assert set(scores["srl_per_type"]) == set(LABELS) - {"V"}
@@ -42,6 +43,7 @@ def test_roles_of_a_sentence(trained):
     assert next((span.label_, span.id) for span in doc.spans["srl"]) == ("ARG0", 1)
 
 
+@pytest.mark.training
 def test_roles_of_joined_docs_are_not_mixed(trained):
     """spaCy moves the spans of the second Doc, and not their ids."""
     doc = Doc.from_docs([trained(text) for text, _ in ROLES[:2]])
@@ -53,7 +55,8 @@ def test_roles_of_joined_docs_are_not_mixed(trained):
 # Predicates
 
 
-def test_verbs(trained, load):
+@pytest.mark.training
+def test_predicates_are_verbs_if_the_setting_says_so(trained, load):
     nlp = load(trained, "verbs")
     with pytest.raises(ValueError, match="'Maria gave Tom a book .'.*token.pos"):
         nlp(TEXT)
@@ -62,7 +65,8 @@ def test_verbs(trained, load):
     assert read_frames(nlp("")) == {}
 
 
-def test_gold_predicates(trained, load):
+@pytest.mark.training
+def test_gold_predicates_come_from_the_doc_or_the_reference(trained, load):
     """Given on the Doc, or those of the reference in an evaluation."""
     nlp = load(trained, "gold")
     doc = nlp.make_doc(TEXT)
@@ -77,11 +81,13 @@ def test_gold_predicates(trained, load):
     assert nlp.evaluate(given)["srl_predicates_f"] == 0.0
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("before", "predicates"), [(None, "model"), (None, "gold"), ("model", "gold")]
 )
-def test_gold_predicates_are_not_asked_for_in_training(make, load, before, predicates):
-    """The tags V of sentences without a flag cost nothing, and are not known afterwards."""
+def test_predicates_cost_nothing_in_training_if_they_are_given(make, load, before, predicates):
+    """Tags V in sentences without a flag cost nothing, and are unknown afterwards."""
     nlp = make(SRL, predicates=before or predicates)
     data = role_examples(nlp)
     if before:
@@ -98,8 +104,9 @@ def test_gold_predicates_are_not_asked_for_in_training(make, load, before, predi
             load(nlp, "model")(TEXT)
 
 
-def test_windows_share_predicates(trained, monkeypatch):
-    """Each token is asked for in one window, and roles are found in the window around it."""
+@pytest.mark.training
+def test_each_token_is_a_predicate_in_one_window(trained, monkeypatch):
+    """Roles are found in the window around it."""
     windows = registry.get("segmenters", "spacy-elmo.windows.v1")(size=6, overlap=2)
     monkeypatch.setattr(trained.get_pipe("elmo_srl"), "segmenter", windows)
     doc = trained(" ".join([TEXT] * 4))
@@ -113,6 +120,7 @@ def test_windows_share_predicates(trained, monkeypatch):
 # Gold roles
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("roles", "named"),
     [
@@ -137,7 +145,7 @@ def test_wrong_gold_roles_are_named(trained, roles, named):
     assert "\n" not in str(error.value)
 
 
-def test_of_two_predicates_of_one_token_the_first_is_kept():
+def test_the_first_of_two_predicates_of_a_token_is_kept():
     reference = Doc(NLP.vocab, words=["I", "wan", "na", "go"], spaces=[1, 0, 1, 0])
     write_frames(reference, {1: [(0, 1, "ARG0"), (1, 2, "V")], 2: [(3, 4, "ARG1"), (2, 3, "V")]})
     predicted = Doc(NLP.vocab, words=["I", "wanna", "go"])
@@ -162,9 +170,12 @@ GOLD = {
 }
 
 
-def test_a_worked_example():
-    """Of four gold roles one is found; three are predicted: one has another end, one another
-    predicate. Of two predicates one is found, and one is none. V and C-V do not count."""
+def test_scores_of_a_worked_example():
+    """One of four gold roles is found.
+
+    Three are predicted: one is right, one has another end, one another predicate. One of two
+    predicates is found, and one is wrong. V and C-V do not count.
+    """
     predicted = {
         1: [(0, 1, "ARG0"), (1, 2, "V"), (2, 4, "ARG4"), (4, 5, "C-V")],
         6: [(4, 5, "ARG0"), (6, 7, "V")],

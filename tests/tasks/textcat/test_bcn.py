@@ -24,7 +24,7 @@ def attend(values):
 
 
 def by_formula(module, sequences, joined):
-    """Of one sequence at a time, without padding; the LSTMs are PyTorch's own."""
+    """Return the scores of one sequence at a time, without padding; the LSTMs are PyTorch's own."""
     for x, other in zip(sequences, joined):
         if not len(x):
             pooled = np.zeros(4 * (16 + other.shape[1]))
@@ -42,8 +42,8 @@ def by_formula(module, sequences, joined):
 
 
 @pytest.mark.parametrize("nE", [0, 5])
-def test_the_formula(nE):
-    """In float64, with sequences of different lengths, one of them empty."""
+def test_scores_equal_the_formula(nE):
+    """The comparison is in float64. Sequences have different lengths, and one is empty."""
     sizes = {"nI": 7, "nE": nE, "nO": 4, "maxout_pieces": 3, "dropout": 0.5, **SMALL}
     module = BiattentiveClassifier(**sizes).double().eval()
     rng = np.random.default_rng(0)
@@ -63,6 +63,7 @@ def inputs(vectors):
     return Model("inputs", forward)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("max_batch_tokens", [3, 4096])
 @pytest.mark.parametrize(
     ("build", "settings"),
@@ -72,9 +73,8 @@ def inputs(vectors):
         (build_esim, {"width": 4}),
     ],
 )
-def test_gradients(build, settings, max_batch_tokens):
-    """Of the cross-entropy, by finite differences: inputs of both places and all weights,
-    whatever the batches."""
+def test_gradients_equal_finite_differences(build, settings, max_batch_tokens):
+    """The gradients are of inputs at both places and of all weights, in any batches."""
     rng = np.random.default_rng(0)
     vocab = spacy.vocab.Vocab()
     docs = [make_pair(vocab, *texts) for texts in (("a b c", "d"), ("", ""), ("a", "b"))]

@@ -1,5 +1,4 @@
-"""The component `elmo_qa`: its model against the formulas; what is wrong with gold answers is said;
-the command."""
+"""The component `elmo_qa`: its model by the formulas, its scores by worked examples, its errors."""
 
 import json
 import math
@@ -36,8 +35,8 @@ TASK = QA
 # The model
 
 
-def test_the_module_is_the_formulas():
-    """Each pair by itself; the recurrent layers are PyTorch's."""
+def test_scores_equal_the_formulas():
+    """Each pair is computed by itself; the recurrent layers are PyTorch's."""
     module = BiDAFSelfAttention(nI=3, nE=2, width=4, dropout=0.5).double().eval()
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1), (2, 6))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
@@ -66,11 +65,14 @@ def trilinear(layer, h, q):
     return np.array([[first @ one + second @ two + both @ (one * two) for two in q] for one in h])
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("gap", [1.0, 3000.0])
 @pytest.mark.parametrize("question", [QUESTIONS[0], QUESTIONS[1], UNANSWERABLE[0]])
-def test_loss(trained, monkeypatch, question, gap):
-    """Minus the log of the probability that the first and the last token are right, in float64.
-    No answer is one more token with scores 0."""
+def test_the_loss_equals_the_formula(trained, monkeypatch, question, gap):
+    """The loss is minus the log of the probability that first and last token are right.
+
+    The formula is computed in float64. No answer is one more token with scores 0.
+    """
     pipe = trained.get_pipe("elmo_qa")
     monkeypatch.setitem(pipe.cfg, NO_ANSWER, not question[2])
     (example,) = question_examples(trained, [question])
@@ -94,7 +96,7 @@ def test_loss(trained, monkeypatch, question, gap):
 
 @pytest.mark.parametrize("no_answer", [False, True])
 @pytest.mark.parametrize("n_sentences", [1, 3])
-def test_the_best_span_is_that_of_all(no_answer, n_sentences):
+def test_the_best_span_is_the_best_of_all_spans(no_answer, n_sentences):
     """Its score is a softmax over the spans of the sentences, and no answer."""
     rng = np.random.default_rng(0)
     missing = 0
@@ -120,13 +122,14 @@ def test_the_best_span_is_that_of_all(no_answer, n_sentences):
     assert bool(missing) == no_answer
 
 
-def test_scores_far_apart_are_probabilities():
+def test_scores_far_apart_give_probabilities():
     scores = np.array([[3000.0, -3000.0], [-3000.0, 3000.0], [0.0, 0.0]], dtype="float32")
     assert best_span(scores, 17, np.zeros(3)) == (0, 2, 1.0)
     start, end, score = best_span(scores, 17, np.arange(3))
     assert (start, end, score) == (0, 1, pytest.approx(1 / 3))
 
 
+@pytest.mark.training
 def test_answers_do_not_cross_sentences(trained):
     """A context of one token has an answer, too."""
     for words, starts, answers in (
@@ -143,6 +146,7 @@ def test_answers_do_not_cross_sentences(trained):
         assert 0.0 < doc.spans["answer"].attrs["scores"][0] <= 1.0
 
 
+@pytest.mark.training
 def test_long_contexts_are_read_in_windows(trained, monkeypatch):
     """No attention is larger than a window; all tokens of the context compete."""
 
@@ -161,8 +165,10 @@ def test_long_contexts_are_read_in_windows(trained, monkeypatch):
 # No answer
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_no_answer_is_learned(make):
-    """Saved and loaded, the model does the same; a Doc without the group is not annotated."""
+    """The saved and loaded model does the same. A Doc without the group is not annotated."""
     nlp = make(QA)
     data = question_examples(nlp, [*QUESTIONS, *UNANSWERABLE])
     QA.train(nlp, steps=60, data=data)
@@ -176,13 +182,15 @@ def test_no_answer_is_learned(make):
     assert update([Example(copy_pair(reference, QUESTION), reference)])["elmo_qa"] == 0.0
 
 
-def test_a_model_that_knows_no_questions_without_an_answer(trained):
-    """It answers them, and does not learn from them."""
+@pytest.mark.training
+def test_a_model_trained_only_with_answers_always_answers(trained):
+    """Questions without an answer teach it nothing."""
     examples = question_examples(trained, UNANSWERABLE)
     assert trained.get_pipe("elmo_qa").update(examples)["elmo_qa"] == 0.0
     assert all(trained(example.predicted).spans["answer"] for example in examples)
 
 
+@pytest.mark.training
 def test_answers_below_the_smallest_score(trained, monkeypatch):
     docs = [trained(example.predicted) for example in question_examples(trained)]
     scores = [doc.spans["answer"].attrs["scores"][0] for doc in docs]
@@ -195,6 +203,8 @@ def test_answers_below_the_smallest_score(trained, monkeypatch):
 # Gold answers
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_wrong_gold_answers_are_named(trained, make):
     doc = gold_answers(trained, *QUESTIONS[0])
     doc.spans["answer"] = [doc[1:3]]
@@ -208,6 +218,7 @@ def test_wrong_gold_answers_are_named(trained, make):
     check_refused(lambda: make(QA).initialize(lambda: [outside]), named)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("context", "answer", "text", "wanted"),
     [
@@ -215,8 +226,8 @@ def test_wrong_gold_answers_are_named(trained, make):
         ("Ann Smith - Jones ran", 3, "Who ? Ann Smith-Jones ran", (1, 2)),
     ],
 )
-def test_other_tokens_than_the_reference(trained, context, answer, text, wanted):
-    """Answers go to the predicted Doc's tokens; one within a token becomes the whole token."""
+def test_answers_are_aligned_with_the_predicted_tokens(trained, context, answer, text, wanted):
+    """An answer within a token becomes the whole token."""
     reference = make_pair(trained, "Who ?", context.split(), QUESTION)
     reference.spans["answer"] = [reference[answer : answer + 1]]
     words = text.split()
@@ -230,7 +241,9 @@ def test_other_tokens_than_the_reference(trained, context, answer, text, wanted)
 # The command
 
 
-def test_ask(trained, tmp_path):
+@pytest.mark.training
+@pytest.mark.commands
+def test_ask_command(trained, tmp_path):
     def ask(*options, status=0):
         output = run_elmo("ask", *where, *options, status=status).output
         return json.loads(output) if "--json" in options else " ".join(output.split())
@@ -263,7 +276,7 @@ CONTEXT = "Maria's 1990s song, a hit, won in Rome."
 
 
 @pytest.mark.parametrize("context", ["  The song.", "The song. "])
-def test_blanks_around_answers(context):
+def test_blanks_around_answers_are_removed(context):
     answers = [{"text": " song", "answer_start": context.index(" song")}]
     doc = make_question(spacy.blank("en"), "What?", context, answers)
     assert [span.text for span in doc.spans["answer"]] == ["song"]
@@ -283,7 +296,7 @@ def test_blanks_around_answers(context):
         ("U.S.", "us", 1.0),
     ],
 )
-def test_f1(answer, gold, wanted):
+def test_f1_of_words_equals_worked_examples(answer, gold, wanted):
     assert f1_of_words(answer, gold) == pytest.approx(wanted)
 
 
@@ -303,7 +316,7 @@ JUDGED = [
 ]
 
 
-def test_scores():
+def test_scores_equal_worked_examples():
     nlp = spacy.blank("en")
     examples = []
     for texts, tokens, exact, f1 in JUDGED:

@@ -1,5 +1,4 @@
-"""The component `elmo_textpair`: its model against the formulas; what is wrong with examples is
-said."""
+"""The component `elmo_textpair`: its model by the formulas, its accuracy, its errors."""
 
 import numpy as np
 import pytest
@@ -29,8 +28,11 @@ def pool(v):
     return [v.mean(0), v.max(0)] if len(v) else [np.zeros(v.shape[1])] * 2
 
 
-def test_the_module_is_the_formulas():
-    """Each pair by itself, also of an empty text; the recurrent layers are PyTorch's."""
+def test_scores_equal_the_formulas():
+    """Each pair is computed by itself, also one with an empty text.
+
+    The recurrent layers are PyTorch's.
+    """
     module = ESIM(nI=3, nE=2, nO=3, width=4, dropout=0.5).double().eval()
     texts = [[torch.randn(n, 3).double() for n in lengths] for lengths in ((4, 1, 2), (2, 5, 0))]
     beside = [[torch.randn(len(x), 2).double() for x in one] for one in texts]
@@ -49,6 +51,7 @@ def test_the_module_is_the_formulas():
 # Examples
 
 
+@pytest.mark.training
 def test_unknown_labels_are_named(trained):
     wrong = Example.from_dict(make_pair(trained, "A man .", "He ."), {"cats": {"maybe": 1.0}})
     with pytest.raises(ValueError, match=r"'A man \. He \.' has the label 'maybe'") as error:
@@ -56,8 +59,9 @@ def test_unknown_labels_are_named(trained):
     assert ", ".join(PAIR_LABELS) in str(error.value)
 
 
-def test_accuracy_counts_docs(trained):
-    """2 of 6 gold labels changed: 4 of 6 are right."""
+@pytest.mark.training
+def test_accuracy_is_the_share_of_docs(trained):
+    """Two of six gold labels are changed, so four of six are right."""
     data = pair_examples(trained)
     for example in data[:2]:
         example.reference.cats = {"neutral": 1.0}
@@ -79,9 +83,11 @@ def test_accuracy_counts_docs(trained):
         assert score(data[:1])["cats_acc"] is None
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize("max_batch_tokens", [40, 200])
-def test_padding_counts(make, monkeypatch, max_batch_tokens):
-    """No more tokens at a time, padding included, of texts that differ much in length."""
+def test_padding_counts_in_the_size_of_a_batch(make, monkeypatch, max_batch_tokens):
+    """The texts differ much in length."""
     nlp = make(TEXTPAIR, max_batch_tokens=max_batch_tokens)
     nlp.initialize(lambda: pair_examples(nlp))
     read = note_calls(monkeypatch, BidirectionalRNN, "forward", lambda _, x, mask: mask.numel())

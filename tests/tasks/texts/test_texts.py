@@ -1,4 +1,4 @@
-"""Docs of two texts."""
+"""Docs of two texts: made, saved, and refused if a text is missing."""
 
 import pytest
 import spacy
@@ -11,7 +11,7 @@ from helpers.models import check_refused
 NLP = spacy.blank("en")
 
 
-def test_two_texts_of_a_vocab():
+def test_a_pair_has_two_texts_of_one_vocab():
     doc = make_pair(NLP.vocab, "Who  isn't it ?", "He .", QUESTION)
     assert [token.text for token in doc] == ["Who", "isn't", "it", "?", "He", "."]
     assert doc.spans["question"][0].text == "Who isn't it ?"
@@ -27,7 +27,7 @@ def test_a_text_may_be_empty(first, second):
         assert [one[half].text for half in halves] == [first, second]
 
 
-def test_docs_that_are_no_pairs():
+def test_docs_that_are_no_pairs_are_refused():
     named = ("'A man eats .'", "'premise'", "has 0", "make_pair")
     check_refused(lambda: read_halves(NLP("A man eats ."), ENTAILMENT), *named)
     doc = make_pair(NLP, "A man .", "He eats .")
