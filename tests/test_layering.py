@@ -1,6 +1,7 @@
 """The arrows of the house: which room of the package may import which."""
 
 import ast
+import re
 import sys
 from collections import namedtuple
 from functools import cache
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "spacy_elmo"
-GROUND = {"files", "registry"}
+GROUND = {"compat", "files", "registry"}
 # What each room, and each module of the top floor, may import: these, and what is below them.
 ARROWS = {
     "__init__": ["weights"],
@@ -109,9 +110,19 @@ FORBIDDEN = {
         )
         and one.name[0] in ("spacy", "thinc")
     ),
-    # Serving needs none: only what trains imports it at once, the rest within functions.
+    # Serving needs none: only what trains imports it at once, the rest within functions. Formats of
+    # weights that need it, and the few functions below that do, import it with `files.optional`.
     "PyTorch below the modules": lambda one: (
-        one.name[0] == "torch" and one.module[0] in ("model", "frozen", "text")
+        one.name[0] == "torch" and one.module[0] in ("files", "model", "frozen", "text", "weights")
+    ),
+    "compat imports something of the package, or a library at once": lambda one: (
+        one.module == ("compat",)
+        and (one.name[0] == "spacy_elmo" or (one.at_once and one.name[0] not in FREE))
+    ),
+    "a private part of a library": lambda one: (
+        one.module != ("compat",)
+        and one.name[0] not in {"spacy_elmo", "__future__"}
+        and any(part.startswith("_") for part in one.name)
     ),
     "PyTorch at once": lambda one: (
         (one.name[0], one.at_once) == ("torch", True)
@@ -128,6 +139,62 @@ FORBIDDEN = {
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_imports(what):
     found = [one.where for one in all_imports() if FORBIDDEN[what](one)]
+    assert not found, "\n".join(found)
+
+
+# Names that begin with an underscore, but are documented.
+DOCUMENTED = {"_asdict", "_replace", "_exit"}
+# Parts of libraries that are not documented, as their text in the code.
+UNDOCUMENTED = re.compile(r"torch\.ops\b|torch\.lstm\b|thinc\.layers\.|\"\._\.\"")
+FRAMES = re.compile(r"currentframe|_getframe|_current_frames|f_back\b|f_locals\b|inspect\.stack")
+
+
+@cache
+def trees():
+    """The source of each module and its syntax tree, by path."""
+    files = {file: file.read_text("utf8") for file in sorted(PACKAGE.rglob("*.py"))}
+    return {file: (text, ast.parse(text)) for file, text in files.items()}
+
+
+def own_names():
+    """All private names that the package defines: functions, classes, variables, attributes."""
+    for _, tree in trees().values():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                yield node.name
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                yield from [node.attr] if is_own else []
+
+
+def used_names(tree):
+    """All private names after a dot, or as a constant of `getattr` and its like."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            name = node.attr
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith("attr"):
+            name = getattr(node.args[1], "value", None) if len(node.args) > 1 else None
+        else:
+            continue
+        if isinstance(name, str) and name.startswith("_") and not name.endswith("__"):
+            yield node.lineno, name
+
+
+def test_no_private_parts_of_libraries():
+    """Whatever has a private name that the package does not define is a library's."""
+    allowed, found = DOCUMENTED | {*own_names()}, []
+    for file, (text, tree) in trees().items():
+        if file.name == "compat.py":
+            continue
+        found += [f"{file}:{line} {name}" for line, name in used_names(tree) if name not in allowed]
+        found += [f"{file}: {match[0]}" for match in UNDOCUMENTED.finditer(text)]
+    assert not found, "\n".join(found)
+
+
+def test_no_stack_frames():
+    found = [str(file) for file, (text, _) in trees().items() if FRAMES.search(text)]
     assert not found, "\n".join(found)
 
 

@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 from thinc.types import Floats3d
 
+from ..compat import extension_key
 from ..files import progress_bar
 from ..pipeline.elmo import Elmo
 from .corpora import parse_task, with_layers
@@ -17,7 +18,7 @@ Tokens = tuple[str, ...]
 
 # Keys in `Doc.user_data` of the Doc's source and date. The second key of each is the one that spaCy
 # uses for a custom attribute such as `doc._.date`.
-ORIGIN = tuple((name, ("._.", name, None, None)) for name in ("source", "date"))
+ORIGIN = tuple((name, extension_key(name)) for name in ("source", "date"))
 
 
 class Occurrence(NamedTuple):

@@ -13,6 +13,7 @@ from spacy.language import Language
 from thinc.types import Floats1d, Floats2d
 
 from ..files import progress_bar
+from ..files.optional import import_optional
 from ..pipeline.load import elmo_pipe
 from .corpora import Sample, check_inputs, describe_input, parse_task, read_sample, unit_vectors
 
@@ -98,7 +99,7 @@ def probe(
     RAISES (ValueError): An argument is wrong, or a corpus cannot be read.
     RAISES (ImportError): scikit-learn is not installed.
     """
-    require_sklearn("fits the probes")
+    import_optional("sklearn", "The fit of the probes")
     goal = parse_task(task)
     inputs = check_inputs(inputs, elmo_pipe(nlp).bilm.config.n_layers)
     start = time.perf_counter()
@@ -267,20 +268,6 @@ def _sense_scores(predicted: Strings, test: Sample) -> dict[str, float]:
     right = np.array([one == other for one, other in zip(predicted, test.labels)], dtype="float64")
     of_words = [right[rows].mean() for rows in positions_by_word(test.words).values()]
     return {"accuracy": float(right.mean()), "word_accuracy": float(np.mean(of_words))}
-
-
-def require_sklearn(purpose: str) -> None:
-    """Check that scikit-learn is installed.
-
-    purpose (str): What scikit-learn does, for the error message: "scikit-learn PURPOSE, but ...".
-    RAISES (ImportError): scikit-learn is not installed.
-    """
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            f"scikit-learn {purpose}, but is not installed. Run: pip install 'spacy-elmo[analysis]'"
-        ) from None
 
 
 def fit_and_predict(train: Floats2d, labels: Strings, test: Floats2d) -> tuple[list[str], bool]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from spacy.attrs import NORM, ORTH
 from spacy.language import Language
-from spacy.tokens import Doc, Span, SpanGroup
-from spacy.tokens._serialize import ALL_ATTRS
+from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.training import Example
 
 QWERTY = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -126,10 +126,10 @@ def replace_words(doc: Doc, words: dict[int, str]) -> Doc:
     spaces = None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc]
     new = [words.get(token.i, token.text) for token in doc]
     copy = Doc(doc.vocab, words=new, spaces=spaces, user_data=dict(doc.user_data))
-    names = [name for name in ALL_ATTRS if name != "ORTH"]
-    array = doc.to_array(names)
-    array[list(words), names.index("NORM")] = 0  # With 0, spaCy uses the norm of the new word.
-    copy.from_array(names, array)
+    attributes = [attribute for attribute in DocBin().attrs if attribute != ORTH]
+    array = doc.to_array(attributes)
+    array[list(words), attributes.index(NORM)] = 0  # With 0, spaCy uses the norm of the new word.
+    copy.from_array(attributes, array)
     copy.cats = dict(doc.cats)
     for key, group in doc.spans.items():
         spans = [Span(copy, s.start, s.end, s.label, kb_id=s.kb_id, span_id=s.id) for s in group]

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..compat import packed_lstm
 from ..model.config import FORGET_BIAS, BiLMConfig, swapped_gates
 from .precision import linear, without_tf32
 from .sequence import ProjectedLSTMSequence, SequenceOptions
@@ -114,18 +115,14 @@ def fused_lstm(
     if lstm.projection is not None:
         weights.append(lstm.projection)
     with without_tf32():
-        results = torch.lstm(
+        results = packed_lstm(
             inputs.to(dtype),
-            torch.tensor(batch_sizes),
+            batch_sizes,
             (hidden.to(dtype).unsqueeze(0), cell.to(dtype).unsqueeze(0)),
             [weight.to(dtype) for weight in weights],
-            True,  # has_biases
-            1,  # num_layers
-            0.0,  # dropout
             # cuDNN has a backward pass only in training mode, but a language model that is
             # fine-tuned stays in evaluation mode. Without dropout, the modes do not differ.
-            torch.is_grad_enabled(),
-            False,  # bidirectional
+            train=torch.is_grad_enabled(),
         )
     outputs, hidden, cell = (result.to(inputs.dtype) for result in results)
     return outputs, hidden.squeeze(0), cell.squeeze(0)

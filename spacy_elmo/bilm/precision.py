@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..compat import cpu_has_bfloat16
+
 
 def resolve_module_precision(precision: str, device: torch.device) -> str:
     """Return the number format in which PyTorch multiplies, for a setting and a device.
@@ -27,9 +29,7 @@ def has_bfloat16(device: torch.device) -> bool:
     """Return whether the processor or GPU has instructions for bfloat16."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    # These functions of PyTorch are private. If both are missing, return False.
-    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, name, bool)() for name in names)
+    return cpu_has_bfloat16()
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ..compat import clip_backward, sigmoid_backward, tanh_backward
 from ..model.packing import windows
 from .lstm_products import BackwardProducts, ForwardProducts, chunk_items, write_product
 from .threads import is_long_product, one_thread
@@ -239,8 +240,8 @@ def _through_cell(
     torch.mul(d_cell, previous_cell, out=d_f)
     torch.mul(d_cell, i, out=d_j)
     proper, d_proper = step.gates[:, : 3 * width], d_gates[:, : 3 * width]
-    torch.ops.aten.sigmoid_backward.grad_input(d_proper, proper, grad_input=d_proper)
-    torch.ops.aten.tanh_backward.grad_input(d_j, j, grad_input=d_j)
+    sigmoid_backward(d_proper, proper, d_proper)
+    tanh_backward(d_j, j, d_j)
     d_cell.mul_(f)
 
 
@@ -256,9 +257,7 @@ def _copy_or_zeros(gradient: Optional[Tensor], like: Tensor) -> Tensor:
 
 def _stop_where_clipped(gradient: Tensor, clipped: Tensor, clip: Optional[float]) -> None:
     if clip is not None:
-        torch.ops.aten.hardtanh_backward.grad_input(
-            gradient, clipped, -clip, clip, grad_input=gradient
-        )
+        clip_backward(gradient, clipped, clip)
 
 
 def _tanh_of_sigmoid(values: Tensor) -> None:

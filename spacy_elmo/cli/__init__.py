@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from spacy.cli._util import app
 
+from ..compat import spacy_app
 from .errors import command
 
 # The modules of the commands, in the order in which `--help` lists them.
@@ -41,4 +41,4 @@ for name in COMMANDS:
     elmo_cli.command(name.replace("_", "-"), context_settings=settings)(command(function))
     if name == "init_pretraining":
         elmo_cli.command("init-config", hidden=True)(command(function))  # The command's old name.
-app.add_typer(elmo_cli)
+spacy_app().add_typer(elmo_cli)

@@ -7,11 +7,11 @@ from typing import Any, Optional
 
 import srsly
 import typer
-from spacy.cli._util import import_code, setup_gpu
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import dot_to_object, registry
 
+from ..compat import import_code, setup_gpu
 from ..files import atomic_write, check_regular
 from ..files.errors import named_errors
 from ..files.input_files import BROKEN
@@ -45,7 +45,7 @@ def evaluate_cli(
     """
     check_new(output, force=force)
     import_code(code)
-    setup_gpu(gpu_id, silent=True)
+    setup_gpu(gpu_id)
     nlp = load_pipeline(pipeline)
     scores = nlp.evaluate(read_gold_examples(nlp, data, reader))
     rows = [(name, f"{100 * scores[name]:.2f}") for name in main_scores(nlp, scores)]

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 import typer
-from spacy.cli._util import parse_config_overrides
 
+from ..compat import config_overrides
 from ..pretraining.config import read_config, similar_setting
 from .errors import CommandLineError, stopped
 
@@ -66,7 +66,7 @@ def _overrides(ctx: typer.Context) -> dict[str, Any]:
             meant = f". Did you mean {similar[0]}?" if similar else ""
             raise CommandLineError(f"pretrain has no option {name}{meant}")
     try:
-        overrides: dict[str, Any] = parse_config_overrides(list(ctx.args))
+        overrides: dict[str, Any] = config_overrides(list(ctx.args))
     except SystemExit:  # spaCy has printed the reason.
         raise typer.Exit(CommandLineError.exit_code) from None
     return overrides

@@ -5,8 +5,8 @@ from typing import Optional
 
 import srsly
 import typer
-from spacy.cli._util import import_code, setup_gpu
 
+from ..compat import import_code, setup_gpu
 from ..files.terminal import msg
 from .errors import check_new
 from .evaluate import main_scores, read_gold_examples
@@ -44,7 +44,7 @@ def robustness_cli(
     if not all(0 <= rate <= 1 for rate in shares):
         raise ValueError(f"`rates` must be shares from 0 to 1, got {rates}")
     import_code(code)
-    setup_gpu(gpu_id, silent=True)
+    setup_gpu(gpu_id)
     nlp = load_pipeline(pipeline)
     examples = read_gold_examples(nlp, data, reader)
     kinds = [kind.strip() for kind in damage.split(",")]

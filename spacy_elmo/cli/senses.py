@@ -6,6 +6,7 @@ from typing import Any, Optional
 import typer
 
 from ..files import is_stream
+from ..files.optional import import_optional
 from ..files.terminal import msg
 from .errors import check_new
 from .options import FORCE, FORMAT, LANG, MODEL
@@ -50,7 +51,6 @@ def senses_cli(
     """
     from ..analysis.corpora import read_corpus_docs
     from ..analysis.occurrences import draw_occurrences
-    from ..analysis.probes import require_sklearn
     from ..pipeline.load import language_of, read_pipeline
     from ..pipeline.mixes import learned_mixes
     from ..viewer.page import write_page
@@ -67,7 +67,7 @@ def senses_cli(
         raise ValueError("nothing to show. Give CORPUS and --word, --sentence twice, or --pipeline")
     check_projection(projection)
     if word:
-        require_sklearn("groups the occurrences of words")
+        import_optional("sklearn", "The grouping of a word's occurrences")
     nlp = read_pipeline(model)
     sections = []
     if word:

@@ -19,8 +19,10 @@ from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.types import Floats2d, Floats3d
 
+from ..compat import extension_key
+
 # Keys of `doc.user_data`. `LAYERS` is the key that spaCy uses for `doc._.elmo`.
-LAYERS = ("._.", "elmo", None, None)
+LAYERS = extension_key("elmo")
 OWNER = "elmo_owner"  # Value: name of the pipe that stored the layers, and identity of its weights.
 OTHERS = "elmo_others"  # Value: dict from the owners to the layers of earlier pipes.
 KEPT = "elmo_tensor"  # Value: `doc.tensor`.

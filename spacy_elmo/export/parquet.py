@@ -11,6 +11,7 @@ import numpy as np
 
 from ..embedding.embed import by_tokens
 from ..files.errors import listed
+from ..files.optional import import_optional
 from ..text.reading import CONTENT, refuse, tokens_or_text
 from .doc_reader import DocReader
 from .entries import Embedded, TextEntry, WriteOptions, parse_settings, sentence
@@ -29,13 +30,7 @@ def check_pyarrow() -> None:
 
     RAISES (ImportError): pyarrow is not installed.
     """
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"Parquet needs pyarrow, which cannot be imported ({error}). Run "
-            f'pip install "spacy-elmo[parquet]".'
-        ) from error
+    import_optional("pyarrow.parquet", "Parquet")
 
 
 def text_columns(names: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
+from ..files.optional import import_optional
 from ..text.workers import Label, Result
 
 # Retries of a task if its process is killed.
@@ -29,13 +30,7 @@ def map_with_ray(
     RAISES (OSError): The cluster cannot be reached, a task was killed several times, or the
         function raised an OSError.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError(
-            f"`workers=ray` needs Ray, which cannot be imported ({error}). Run "
-            f'pip install "spacy-elmo[ray]".'
-        ) from error
+    ray = import_optional("ray", "`workers=ray`")
     is_ours = not ray.is_initialized()
     if is_ours:
         try:

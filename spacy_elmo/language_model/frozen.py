@@ -6,6 +6,7 @@ from typing import Union
 
 import numpy as np
 
+from ..files.optional import import_optional
 from ..frozen.model import FrozenBiLM
 from ..frozen.recurrence import FrozenState
 from ..frozen.softmax import FrozenSoftmax
@@ -14,7 +15,6 @@ from ..model.vocabulary import SENTENCE_END, SENTENCE_START, UNKNOWN, Vocabulary
 from ..text.corpus import END_ID, START_ID
 from ..weights.formats import read_model
 from ..weights.softmax_file import SOFTMAX_FILE
-from ..weights.state_dict_file import import_torch
 from ..weights.vocabulary_files import VOCABULARY_FILE
 from .windows import Window
 
@@ -143,7 +143,7 @@ def sample_sentences(
             f"temperature must be above 0, got {temperature}; max_tokens must be 1 or more, "
             f"got {max_tokens}"
         )
-    torch = import_torch("Drawing sentences")
+    torch = import_optional("torch", "Drawing sentences")
     generator = torch.Generator().manual_seed(seed)
     words, end = model.vocabulary.words, model.vocabulary[SENTENCE_END]
     never = [model.vocabulary[mark] for mark in (SENTENCE_START, UNKNOWN)]

@@ -28,10 +28,10 @@ from ..embedding.features import Piece, kept_layers
 from ..embedding.segmenters import Segment
 from ..embedding.settings import ElmoSettings, Weights
 from ..files import user_path
+from ..files.optional import import_optional
 from ..frozen.model import FrozenBiLM
 from ..model.config import BiLMConfig
 from ..model.threads import limit_threads_after_fork
-from ..weights.state_dict_file import import_torch
 from .fitting import AnyBiLM, check_bilm, config_differences, fitting, frozen, precision_of
 
 Layers = list[Floats3d]
@@ -170,6 +170,13 @@ class BiLMShim(Shim):
         if self.pending is not None:
             self.pending()
 
+    @property
+    def has_gradient(self) -> bool:
+        """True if weights have gradients that no optimizer step has applied."""
+        if self._model is None or isinstance(self._model, FrozenBiLM):
+            return False
+        return any(weight.grad is not None for weight in self._model.parameters())
+
     def read(self, weights: Weights) -> None:
         """Read the language model.
 
@@ -258,7 +265,7 @@ class BiLMShim(Shim):
         """
         if self._model is None or self.settings.frozen:
             return
-        torch = import_torch("Fine-tuning the language model")
+        torch = import_optional("torch", "Fine-tuning the language model")
 
         from ..bilm.model import is_finite
 
@@ -278,7 +285,7 @@ class BiLMShim(Shim):
                 value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
-        self._n_changes += 1
+        self._n_changes += bool(trained)
 
     @contextlib.contextmanager
     def use_params(self, params: dict) -> Iterator[None]:

@@ -11,10 +11,10 @@ from thinc.api import get_torch_default_device
 
 from ..embedding.embed import AnyBiLM
 from ..embedding.settings import ElmoSettings
+from ..files.optional import import_optional
 from ..frozen.kernel import resolve_precision
 from ..frozen.model import FrozenBiLM
 from ..model.config import BiLMConfig
-from ..weights.state_dict_file import import_torch
 
 
 def check_bilm(bilm: object) -> None:
@@ -59,7 +59,7 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
         device = str(get_torch_default_device()) if has_torch else "cpu"
     if settings.frozen and device == "cpu":
         return frozen(bilm).replace(precision=settings.precision, cache=settings.cache)
-    import_torch("A language model that is fine-tuned or runs on a GPU")
+    import_optional("torch", "A language model that is fine-tuned or runs on a GPU")
     from ..bilm.model import BiLM
 
     module = BiLM.from_frozen(bilm) if isinstance(bilm, FrozenBiLM) else bilm

@@ -62,7 +62,9 @@ def make_elmo(
     features: Optional[FeatureCache],
 ) -> "Elmo":
     """Make an `elmo` pipe. The settings are described in `ElmoSettings`."""
-    return Elmo(nlp.vocab, model, name, ElmoSettings.from_arguments(locals()))
+    pipe = Elmo(nlp.vocab, model, name, ElmoSettings.from_arguments(locals()))
+    pipe.home = nlp
+    return pipe
 
 
 class Elmo(Training, TrainablePipe):
@@ -156,7 +158,7 @@ class Elmo(Training, TrainablePipe):
             `(L + 1, n_tokens, 2P)` each
         RAISES (ValueError): The pipe has no weights.
         """
-        self._shim.finish_pending()
+        self._finish_reported()
         self._check_language()
         if self._stores_layers:
             _ = self._shim.identity  # Compute the checksum now, while the weights are in memory.
@@ -208,13 +210,15 @@ class Elmo(Training, TrainablePipe):
         """Read the weights, if they are not read yet.
 
         get_examples (Callable[[], Iterable[Example]]): Examples. They are checked, but not used.
-        nlp (Optional[Language]): Not used.
+        nlp (Optional[Language]): The pipeline.
         weights (Union[str, int, Path, Callable[[], FrozenBiLM], None]): Name, path or reader of
             weights that replace any weights read before. Default: the weights read before, or else
             the weights in the settings.
         RAISES (ValueError): There are no weights, or they cannot be read.
         """
         validate_get_examples(get_examples, "Elmo.initialize")
+        if nlp is not None:
+            self.home = nlp
         if weights is not None:
             self._shim.read(weights)
         self.model.initialize()
@@ -293,7 +297,7 @@ class Elmo(Training, TrainablePipe):
         if self._has_checked_language:
             return
         self._has_checked_language = True
-        lang = self.bilm.provenance.get("lang")
+        lang = self._shim.load().provenance.get("lang")
         if lang not in (None, "xx", self.vocab.lang) and self.vocab.lang not in ("", "xx"):
             warnings.warn(
                 f"the weights of '{self.name}' were trained on language '{lang}', but the pipeline "

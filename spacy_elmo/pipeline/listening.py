@@ -3,21 +3,25 @@
 spaCy calls `find_listeners` of a pipe for every component after it, each time the pipeline changes,
 but not when a disabled component is enabled again. So the pipe remembers all listeners that it has
 seen, and connects the missing ones when it needs them (`has_listeners`).
+
+spaCy does not say for which pipeline it connects pipes. A component that was added from another
+pipeline (`source`) is in both, and still refers to the pipe there. `_is_elsewhere` finds this out
+from the pipeline that the factory or `initialize` got, and from the pipes that spaCy connects now.
 """
 
 import copy
-import inspect
-from collections.abc import Callable
+import logging
+import weakref
 from typing import Any, Optional
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from spacy import util
+from spacy.errors import Warnings
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2VecListener
-from spacy.training.initialize import init_nlp
 from thinc.api import Model
-from thinc.layers.residual import init
 
+from ..compat import init_residual
 from ..embedding.settings import ElmoSettings
 from ..layers.bilm import BiLMModel, BiLMShim, get_shim
 from ..layers.listener import ElmoListener
@@ -41,29 +45,48 @@ class _Existing(WeakKeyDictionary):
         return type(self)(copy.deepcopy(dict(self), memo))
 
 
-def variables_of(function: Callable) -> Optional[dict[str, Any]]:
-    """Return the local variables of the spaCy function that called the current callback.
+class _Neighbors(WeakSet):
+    """Pipes that spaCy connects together with a pipe. They are not copied with it."""
 
-    spaCy does not pass all the values that a callback needs. The callback must call `variables_of`
-    directly.
+    def __reduce__(self) -> tuple:
+        return type(self), ()
 
-    function (Callable): The function of spaCy.
-    RETURNS (Optional[dict]): The variables; None if another function called the callback.
+
+class _Home:
+    """Weak reference to a pipeline. In a copy of the pipeline, it refers to the copy."""
+
+    def __init__(self, nlp: Optional[Language] = None):
+        self.get = (lambda: None) if nlp is None else weakref.ref(nlp)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Home":
+        return _Home(memo.get(id(self.get())))
+
+    def __reduce__(self) -> tuple:
+        return _Home, ()  # A pickle of the pipe does not contain the pipeline.
+
+
+class _FalseWarnings(logging.Filter):
+    """Filter for two warnings of `spacy train` that are false for `elmo` pipes.
+
+    W086: a component is trained, but the pipe that it listens to is excluded from the updates and
+    does not annotate. This is no problem here, because our listeners request the layers.
+    W087: a frozen component gets worse, because the pipe that it listens to is trained. This is
+    false for frozen weights.
     """
-    frame = inspect.currentframe()
-    for _ in range(2):
-        frame = frame and frame.f_back
-    if frame is None or frame.f_code is not function.__code__:
-        return None
-    return frame.f_locals
+
+    def __init__(self) -> None:
+        super().__init__()
+        # By name, the pipe that spaCy has connected last. `spacy train` warns about this pipe.
+        self.pipes: WeakValueDictionary[str, Listening] = WeakValueDictionary()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return False for the two warnings about a listener of an `elmo` pipe."""
+        message = record.getMessage()
+        return not any(message in pipe.false_warnings() for pipe in self.pipes.values())
 
 
-def updated_pipeline() -> Optional[Language]:
-    """Return the pipeline whose `update` is running; None if no pipeline is updated."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code is not Language.update.__code__:
-        frame = frame.f_back
-    return None if frame is None else frame.f_locals["self"]
+_FALSE_WARNINGS = _FalseWarnings()
+util.logger.addFilter(_FALSE_WARNINGS)
 
 
 class Listening:
@@ -77,10 +100,24 @@ class Listening:
     model: BiLMModel
 
     def __init__(self) -> None:
+        self._home = _Home()
+        self._announced = _Neighbors()
         self.listener_map = {}
         # These include the listeners of disabled components, and listeners to other pipes.
         self._seen_listeners = _Existing()
         self._tensor_readers = _Existing()
+
+    @property
+    def home(self) -> Optional[Language]:
+        """The pipeline that made or initialized the pipe; None if unknown.
+
+        The pipe can be in other pipelines, too, if it was added to them with `source`.
+        """
+        return self._home.get()
+
+    @home.setter
+    def home(self, nlp: Language) -> None:
+        self._home = _Home(nlp)
 
     @property
     def settings(self) -> ElmoSettings:
@@ -113,7 +150,10 @@ class Listening:
     @listener_map.setter
     def listener_map(self, listeners: dict[str, list[ElmoListener]]) -> None:
         self._listener_map = listeners
-        self._is_nearest = True
+        # Before this, `find_listeners` of each earlier pipe has announced itself to this pipe.
+        self._earlier_pipes, self._announced = self._announced, _Neighbors()
+        self._later_pipes = _Neighbors()
+        _FALSE_WARNINGS.pipes[self.name] = self
 
     @property
     def listeners(self) -> list[ElmoListener]:
@@ -122,17 +162,14 @@ class Listening:
 
     @property
     def listening_components(self) -> list[str]:
-        """Names of the components with connected listeners.
-
-        While `spacy train` starts, the list is empty for a frozen pipe, to prevent wrong warnings.
-        """
-        # `spacy train` would warn that a frozen pipe sets no layers (W086), and that a frozen
-        # component gets worse (W087). Neither is true: listeners request layers, and frozen
-        # weights do not change.
-        train = variables_of(init_nlp)
-        if train and (self.settings.frozen or self.name in train["frozen_components"]):
-            return []
+        """Names of the components with connected listeners."""
         return list(self.listener_map)
+
+    def false_warnings(self) -> list[str]:
+        """Return the messages of spaCy's warnings that are false for this pipe."""
+        codes = [Warnings.W086, Warnings.W087] if self.settings.frozen else [Warnings.W086]
+        names = self.listening_components
+        return [code.format(name=self.name, listener=name) for code in codes for name in names]
 
     def has_listeners(self) -> bool:
         """Check whether any component, enabled or disabled, has a listener to this pipe.
@@ -189,10 +226,9 @@ class Listening:
 
         component (Callable[[Doc], Doc]): The component.
         """
-        linking = variables_of(Language._link_components)
-        pipes = [pipe for _, pipe in linking["self"]._components] if linking else None
         if isinstance(component, Listening):
-            self._is_nearest = False
+            self._later_pipes.add(component)
+            component._announced.add(self)
         model = getattr(component, "model", None)
         if not isinstance(model, Model):
             return
@@ -200,16 +236,28 @@ class Listening:
             if isinstance(node, ElmoListener):
                 infer_residual_widths(model)
                 self._seen_listeners[node] = component.name
-                is_any = node.pipe_name == "*" and self._is_nearest
+                is_any = node.pipe_name == "*" and not self._later_pipes
                 if is_any or node.upstream_name == self.name or node.is_trained_on(self):
                     self.add_listener(node, component.name)
-                # A component from another pipeline (`source`) still refers to the pipe there.
-                elif node.upstream is self or (pipes and node.upstream not in pipes):
+                elif node.upstream is self or self._is_elsewhere(node.upstream, component):
                     node.upstream = None
             elif isinstance(node, Tok2VecListener) and node not in self._tensor_readers:
                 self._tensor_readers[node] = component.name
                 if self.settings.set_vectors:
                     self._leave_tensor_to(component.name)
+
+    def _is_elsewhere(self, pipe: Optional["Listening"], component: Any) -> bool:
+        """Check whether a component comes from another pipeline, and listens to a pipe only there.
+
+        If spaCy connected the listeners of that other pipeline, it would also connect `pipe`,
+        unless the pipe is disabled.
+        """
+        if pipe is None or pipe in self._earlier_pipes or pipe in self._later_pipes:
+            return False
+        nlp = pipe.home
+        if nlp is None or all(one is not component for _, one in nlp.components):
+            return False
+        return pipe.name not in nlp.disabled
 
     def _stores_nothing(self, component_name: str) -> ValueError:
         return ValueError(
@@ -245,4 +293,4 @@ def infer_residual_widths(model: Model) -> None:
 
 def init_as_wide_as_input(model: Model, X: Any = None, Y: Any = None) -> None:
     """Initialize a residual layer with the width of its input X instead of its target Y."""
-    init(model, X=X, Y=X)
+    init_residual(model, X, X)

@@ -8,14 +8,24 @@ spaCy's own tok2vec lets the last listener run the backward pass. This loses gra
 listeners in one component, the gradient differs by 42 % from finite differences. If the last
 listening component is frozen, the upstream pipe does not train at all.
 
-`Language.update` calls `finish_update` of this pipe before the listeners have run. So the backward
-pass runs when all listeners have reported. If one does not report, because its component is
-excluded or finds no annotation, the update stays pending until the next update, or until the
-weights are needed (`BiLMShim.finish_pending`).
+spaCy does not tell a pipe when an update ends, and `nlp.update` calls `finish_update` of this pipe
+before the listeners have run, but `spacy train` calls it after them. So the rule for the backward
+pass and the optimizer step is the same for all callers:
+
+1. `finish_update` runs them at once if a listener has reported a gradient. Otherwise it only
+   remembers the optimizer, because a step now would change weights that the backward pass needs.
+2. Then they run when all listeners have reported.
+3. If a listener does not report, because its component is excluded or finds no annotation, the
+   update stays pending. The next update runs them, and so do all things that need the weights
+   (`BiLMShim.finish_pending`), and a listener that has reported and then reads Docs of another
+   batch.
+4. A prediction runs them only if a listener has reported, and in the thread of the update: a
+   component can annotate in the middle of an update, and another thread can predict then.
 
 Invariant: a batch has at most one backward pass. A gradient that arrives later is an error.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional
 
@@ -26,8 +36,8 @@ from thinc.api import Optimizer, to_numpy
 from thinc.types import Floats3d
 
 from ..embedding.vectors import get_layers, store_layers
-from ..layers.listener import ElmoListener, Layers, Report, no_upstream
-from .listening import Listening, updated_pipeline
+from ..layers.listener import ElmoListener, Layers, Report
+from .listening import Listening
 
 
 class Training(Listening):
@@ -70,7 +80,7 @@ class Training(Listening):
         self._store(docs, layers)
         if not self.settings.frozen:
             self._batch = TrainingBatch(docs, layers, backprop)
-            self._shim.pending = self._finish_reported
+            self._shim.pending = self._finish_waiting
             self._losses = losses
             if sgd not in (None, False):
                 self.finish_update(sgd)
@@ -79,17 +89,18 @@ class Training(Listening):
     def finish_update(self, sgd: Optimizer) -> None:
         """Run the backward pass of the last batch, and update the weights with the gradients.
 
-        `Language.update` may call this before the listeners have reported gradients. Then the
-        backward pass and the update run later, when all listeners have reported.
+        If no listener has reported a gradient of this batch, both wait. See the top of this module.
 
         sgd (Optimizer): The optimizer.
         """
         if self.settings.frozen:
             return
-        if self._batch is not None:
-            self._batch.optimizer = sgd
-        self._finish_reported()
-        self.model.finish_update(sgd)  # Earlier batches may have left gradients.
+        if self._batch is None:
+            self.model.finish_update(sgd)  # Earlier batches may have left gradients.
+            return
+        self._batch.optimizer = sgd
+        if self._batch.has_gradient:
+            self._finish_batch()
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Add the layers of the scored Docs to the cache of features. There is nothing to score.
@@ -129,11 +140,9 @@ class Training(Listening):
         listener (ElmoListener): The listener.
         RETURNS (Tuple[List[Floats3d], Optional[Callable]]): The layers, and the function that the
             listener must call with their gradient (None if there is no gradient).
-        RAISES (ValueError): The listener is trained in a pipeline without this pipe.
         """
-        nlp = updated_pipeline()  # A component from another pipeline refers to the pipe there.
-        if nlp is not None and all(pipe is not self for _, pipe in nlp._components):
-            raise no_upstream(listener)
+        if self._batch is not None and self._batch.is_over_for(listener, docs):
+            self._finish_batch()
         batch = self._batch
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True
@@ -142,23 +151,40 @@ class Training(Listening):
             return layers, None
 
         def report(gradients: Layers) -> None:
-            self._losses[self.name] += batch.add(docs, gradients)
+            self._losses[self.name] += batch.add(docs, gradients, listener)
             if batch.optimizer is not None and batch.is_complete(self.listeners):
                 self._finish_batch()
 
         return batch.layers_of(docs, listener), report
 
     def _finish_batch(self) -> None:
-        """Run the backward pass and the optimizer if the batch has gradients. Forget the batch."""
+        """Run the backward pass and the optimizer step of the batch, and forget the batch.
+
+        If the batch has no gradient, the step still applies the gradients of earlier batches.
+        """
         batch, self._batch, self._shim.pending = self._batch, None, None
-        if batch is not None and batch.has_gradient:
-            batch.run_backward()
-            if batch.optimizer is not None:
-                self.model.finish_update(batch.optimizer)
+        if batch is None:
+            return
+        batch.run_backward()
+        if batch.optimizer is not None:
+            self.model.finish_update(batch.optimizer)
 
     def _finish_reported(self) -> None:
-        """Finish the batch if a listener has reported a gradient. Otherwise keep it."""
-        if self._batch is not None and self._batch.has_gradient:
+        """Finish the batch before a prediction, unless it may be in the middle of an update."""
+        batch = self._batch
+        if batch is not None and batch.has_gradient and not batch.is_in_another_thread():
+            self._finish_batch()
+
+    def _finish_waiting(self) -> None:
+        """Finish the batch, if there is a gradient for it, before the weights are read or changed.
+
+        The gradient can be of an earlier batch that waits for the optimizer step of this batch.
+        """
+        batch = self._batch
+        if batch is None:
+            return
+        has_step = batch.optimizer is not None and self._shim.has_gradient
+        if batch.has_gradient or has_step:
             self._finish_batch()
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
@@ -179,6 +205,8 @@ class TrainingBatch:
     counts reads and reports: it is complete when every listener has read all Docs and each read has
     a report. A Doc belongs to the batch only if it is the same object, not a copy.
 
+    The batch belongs to the thread that makes it.
+
     docs (Sequence[Doc]): The Docs.
     layers (List[Floats3d]): The layers of each Doc.
     backprop (Callable): The backward pass of the language model.
@@ -192,9 +220,11 @@ class TrainingBatch:
         self.optimizer: Optional[Optimizer] = None
         self._index = {id(doc): i for i, doc in enumerate(self.docs)}
         self._gradients: Optional[Layers] = None
+        self._thread = threading.current_thread()
         # Ids of the Docs that each listener has read, by the id of the listener.
         self._read: dict[int, set[int]] = {}
-        self._n_open = 0
+        # Number of reads without a report, by the id of the listener.
+        self._n_open: dict[int, int] = {}
         self._is_done = False
 
     def holds(self, docs: Sequence[Doc]) -> bool:
@@ -206,33 +236,48 @@ class TrainingBatch:
         """True if a listener has reported a gradient."""
         return self._gradients is not None
 
+    def is_in_another_thread(self) -> bool:
+        """Check whether another thread runs the update of this batch, or has run it."""
+        return self._thread is not threading.current_thread() and self._thread.is_alive()
+
+    def is_over_for(self, listener: object, docs: Sequence[Doc]) -> bool:
+        """Check whether a listener has reported, and now reads Docs of another batch.
+
+        Then the update of this batch is over, although other listeners have not reported. A
+        component that computes Docs of its own, such as the entity linker, reads only these.
+        """
+        return self._n_open.get(id(listener)) == 0 and not self.holds(docs)
+
     def is_complete(self, listeners: Sequence[object]) -> bool:
         """Check whether all listeners have read all Docs, with a gradient for each read."""
         n_read = [len(self._read.get(id(listener), ())) for listener in listeners]
-        return self.has_gradient and self._n_open == 0 and set(n_read) <= {len(self._index)}
+        is_read = set(n_read) <= {len(self._index)}
+        return self.has_gradient and is_read and not any(self._n_open.values())
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
         """Return the layers of some Docs of the batch, and count one more read by the listener."""
         self._read.setdefault(id(listener), set()).update(map(id, docs))
-        self._n_open += 1
+        self._n_open[id(listener)] = self._n_open.get(id(listener), 0) + 1
         return [self.layers[self._index[id(doc)]] for doc in docs]
 
-    def add(self, docs: Sequence[Doc], gradients: Layers) -> float:
+    def add(self, docs: Sequence[Doc], gradients: Layers, listener: object) -> float:
         """Add a listener's gradients to the sum for this batch. Return the sum of their squares.
 
         docs (Sequence[Doc]): The Docs that the listener read.
         gradients (List[Floats3d]): The gradients of the Docs' layers.
+        listener (ElmoListener): The listener.
         RETURNS (float): The sum of the squares of these gradients, a part of the pipe's loss.
-        RAISES (RuntimeError): The backward pass has run already.
+        RAISES (RuntimeError): The update of the batch is finished.
         """
         if self._is_done:
             raise RuntimeError(
                 "a listener reported a gradient after the language model's backward pass. Change "
-                "its component: it must not read the layers again after its own backward pass"
+                "the component: it must run its backward pass before it reads Docs of another "
+                "batch, and before the weights are read or saved."
             )
         if self._gradients is None:
             self._gradients = [np.zeros_like(values) for values in self.layers]
-        self._n_open -= 1
+        self._n_open[id(listener)] -= 1
         total = 0.0
         for doc, gradient in zip(docs, map(to_numpy, gradients)):
             self._gradients[self._index[id(doc)]] += gradient
@@ -241,7 +286,8 @@ class TrainingBatch:
 
     def run_backward(self) -> None:
         """Run the language model's backward pass with the sum of all listeners' gradients."""
-        self.backprop(self._gradients)
+        if self._gradients is not None:
+            self.backprop(self._gradients)
         self._gradients = None
         self._is_done = True
 

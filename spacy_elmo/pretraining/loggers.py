@@ -10,6 +10,7 @@ from spacy import registry
 from spacy.language import Language
 
 from ..files import PathSetting, user_path
+from ..files.optional import import_optional
 from ..text.reading import blank_pipeline
 
 if TYPE_CHECKING:
@@ -127,18 +128,12 @@ def make_tensorboard_logger(log_dir: PathSetting) -> SetUp:
     RETURNS (Callable): A logger with spaCy's interface.
     RAISES (ImportError): TensorBoard is not installed.
     """
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ImportError(
-            f"spacy-elmo.TensorBoard.v1 needs TensorBoard ({error}). Run "
-            f"pip install 'spacy-elmo[tensorboard]'."
-        ) from error
+    tensorboard = import_optional("torch.utils.tensorboard", "spacy-elmo.TensorBoard.v1")
 
     def set_up(
         nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
     ) -> tuple[LogStep, Finalize]:
-        writer = SummaryWriter(str(user_path(log_dir)))
+        writer = tensorboard.SummaryWriter(str(user_path(log_dir)))
 
         def log_step(info: Optional[Info]) -> None:
             if info is None:

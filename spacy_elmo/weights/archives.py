@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Optional, Union
 
 import srsly
 
+from ..compat import zip_directory_size
 from ..files import OpenedFile
 from ..files.errors import named_errors
 from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
@@ -146,9 +147,9 @@ def check_directory(stream: BinaryIO) -> None:
     stream (BinaryIO): The archive. Its position is set to the start.
     RAISES (ValueError): The list is too large.
     """
-    end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
+    size = zip_directory_size(stream)
     stream.seek(0)
-    if end is not None and end[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
+    if size is not None and size > LARGEST_DIRECTORY:
         raise ValueError(f"more than {MAX_ENTRIES:,} entries")
 
 

@@ -1,6 +1,5 @@
 """Reader of bilm-tf's checkpoints. It needs TensorFlow."""
 
-import importlib
 import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, ClassVar, Optional
 import numpy as np
 
 from ..files.errors import named_errors
+from ..files.optional import import_optional
 from .allennlp import BIAS, EMBEDDING, WEIGHT, AllenNLP
 from .archives import File
 from .layout import StoredArrays
@@ -107,14 +107,12 @@ def hdf5_name(variable: str) -> str:
 
 
 def _load(prefix: File) -> Any:
-    try:
-        tensorflow = importlib.import_module("tensorflow")
-    except ImportError:
-        raise ValueError(
-            f"{prefix} is a TensorFlow checkpoint, and TensorFlow is not installed. Install it "
-            f"(pip install tensorflow), or convert the checkpoint to HDF5 with bilm-tf: "
-            f"bilm.training.dump_weights('{getattr(prefix, 'parent', '')}', 'weights.hdf5')"
-        ) from None
+    tensorflow = import_optional(
+        "tensorflow",
+        f"The checkpoint {prefix}",
+        ", or convert it to HDF5 with bilm-tf: "
+        f"bilm.training.dump_weights('{getattr(prefix, 'parent', '')}', 'weights.hdf5')",
+    )
     with _named_errors(str(prefix)):
         return tensorflow.train.load_checkpoint(str(prefix))
 

@@ -10,6 +10,7 @@ import srsly
 
 from ..files import atomic_folder
 from ..files.errors import named_errors, shortened
+from ..files.optional import import_optional
 from ..frozen.model import FrozenBiLM
 from ..model.config import NO_CHARACTERS, BiLMConfig, swapped_gates
 from ..model.vocabulary import InputVocabulary, Vocabularies
@@ -29,7 +30,7 @@ from .layout import (
 )
 from .manylangs_softmax import CLASSIFIER_FILE, read_classifier
 from .sizes import check_representable, read_sizes, under, write_sizes
-from .state_dict_file import StateDict, import_torch, read_state_dict
+from .state_dict_file import StateDict, read_state_dict
 from .tensor_file import rounded
 from .vocabulary_files import dic_content, read_dic
 
@@ -155,7 +156,7 @@ class ManyLangs(Format):
         config = bundle.bilm.config
         sizes, dictionaries = to_sizes(config), _dictionaries(bundle.bilm)
         parameters = bundle.bilm.arrays()
-        torch = import_torch("The format of ELMoForManyLangs")
+        torch = import_optional("torch", "The format of ELMoForManyLangs")
         with atomic_folder(target) as folder:
             folder.mkdir()
             for file, layout in LAYOUTS.items():

@@ -64,20 +64,6 @@ def read_state_dict(file: Readable) -> StateDict:
     return StateDict(tensors, str(file))
 
 
-def import_torch(reason: str) -> Any:
-    """Import PyTorch for a format that needs it.
-
-    reason (str): The file or format, for the error message: "REASON, which needs PyTorch".
-    RETURNS (ModuleType): PyTorch.
-    RAISES (ValueError): PyTorch is not installed.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise ValueError(f"{reason}, which needs PyTorch. Run: pip install torch") from None
-    return torch
-
-
 def _read_archive(stream: BinaryIO) -> tuple[dict[str, Tensor], dict[Storage, np.ndarray]]:
     """Return the tensors in the pickle of a zip archive, and the values of their storages."""
     n_bytes = stream.seek(0, 2)

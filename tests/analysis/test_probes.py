@@ -78,8 +78,8 @@ def test_senses_without_scikit_learn(monkeypatch, here, make_nlp):
     make_nlp().to_disk("model")
     (here / "a.txt").write_text("a b\n")
     shown = shown_by("senses", "model", "a.txt", "--word", "a", status=1)
-    assert "scikit-learn groups the occurrences of words" in shown
-    assert "pip install 'spacy-elmo[analysis]'" in shown
+    assert "The grouping of a word's occurrences needs scikit-learn" in shown
+    assert 'Run pip install "spacy-elmo[analysis]"' in shown
     assert "probes" not in shown
     shown_by("senses", "model", "--sentence", "a b", "--sentence", "b c")
 

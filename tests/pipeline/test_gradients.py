@@ -3,15 +3,20 @@ finite differences of each component's own loss."""
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Thread
 
 import numpy as np
 import pytest
 import spacy
 import torch
+from spacy.lang.en import English
 from spacy.language import Language
 from thinc.api import SGD, fix_random_seed
 
 from spacy_elmo.pipeline.elmo import Elmo
+from spacy_elmo.weights import read_weights
 
 from helpers.components import concat_both, concat_input, listen_to_both, listener, tagger, textcat
 from helpers.gradients import softmax
@@ -288,6 +293,47 @@ def test_a_pending_step_does_not_change_weights_that_replace_its_own(waiting):
     np.testing.assert_array_equal(waiting.bias(), other.arrays()[BIAS])
 
 
+def train_others(one):
+    one.nlp.update(one.batch, sgd=one.step, drop=0.0, exclude=["elmo"])
+
+
+def train_others_without_elmo(one):
+    with one.nlp.select_pipes(disable=["elmo"]):
+        one.nlp.update(one.batch, sgd=one.step, drop=0.0)
+
+
+def rehearse_others(one):
+    one.nlp.rehearse(one.batch, sgd=SGD(0.0))
+
+
+@pytest.mark.parametrize("train", [train_others, train_others_without_elmo, rehearse_others])
+def test_an_update_without_the_pipe_reads_layers_of_the_pending_step(waiting, taken, train):
+    waiting.nlp.resume_training()  # Rehearsal needs it.
+    waiting.update()
+    train(waiting)
+    np.testing.assert_array_equal(waiting.bias(), taken)
+
+
+def test_a_component_that_reads_other_docs_does_not_finish_the_update(make_nlp, monkeypatch):
+    """Such as the entity linker, which trains on the sentences around entities."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    elmo = nlp.get_pipe("elmo")
+    other = nlp.get_pipe("tagger2")
+    (node,) = elmo.listener_map["tagger2"]
+    alone = other.update
+
+    def update(examples, **settings):
+        node([example.predicted.copy() for example in examples], is_train=True)
+        bias = weights_of(elmo.model.shims[0]._model)[BIAS]
+        np.testing.assert_array_equal(bias, before)
+        return alone(examples, **settings)
+
+    monkeypatch.setattr(other, "update", update)
+    before = weights_of(elmo.bilm)[BIAS]
+    nlp.update(batch, sgd=SGD(0.1), drop=0.0)
+    assert not np.array_equal(weights_of(elmo.bilm)[BIAS], before)
+
+
 def test_a_look_at_the_pipe_finishes_nothing(waiting):
     """A debugger may show it while the other listener still has to report."""
     waiting.update()
@@ -332,6 +378,54 @@ def test_gradient_of_an_earlier_part_is_applied(make_nlp):
     assert not torch.equal(bias_of(nlp), before)
 
 
+def test_accumulated_by_hand(make_nlp):
+    """The parts without an optimizer wait for the listeners of the last part."""
+    biases = []
+    for last in (False, SGD(0.1)):
+        nlp, batch = build(make_nlp, SETUPS["one listener"])
+        nlp.update(batch[:2], sgd=False, drop=0.0)
+        nlp.update(batch[2:], sgd=last, drop=0.0)
+        if not last:
+            nlp.get_pipe("elmo").finish_update(SGD(0.1))
+        biases.append(bias_of(nlp))
+    torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
+
+
+def test_accumulated_by_hand_while_the_pipe_annotates(make_nlp):
+    """The prediction is between the pipe's update and the gradient of the last part."""
+    biases = []
+    for annotates in ([], ["elmo"]):
+        nlp, batch = build(make_nlp, SETUPS["one listener"])
+        nlp.update(batch[:2], sgd=False, drop=0.0, annotates=annotates)
+        nlp.update(batch[2:], sgd=SGD(0.1), drop=0.0, annotates=annotates)
+        biases.append(bias_of(nlp))
+    torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("need", ["bilm", "next update"])
+def test_accumulated_and_then_no_listener(make_nlp, need):
+    """The optimizer of the last part applies the gradients of the first one."""
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    before = bias_of(nlp)
+    nlp.update(batch, sgd=False)
+    nlp.update(batch, sgd=SGD(0.1), exclude=["tagger"])
+    if need == "next update":
+        nlp.update(batch, sgd=False, exclude=["tagger"])
+    assert not torch.equal(bias_of(nlp), before)
+
+
+def test_a_gradient_after_the_weights_were_read(make_nlp):
+    """It cannot be computed any more, and is not lost in silence."""
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    elmo = nlp.get_pipe("elmo")
+    nlp.update(batch, sgd=False)
+    elmo.update(batch, sgd=SGD(0.1))
+    vectors, backprop = elmo.listeners[0]([example.predicted for example in batch], True)
+    elmo.to_bytes()
+    with pytest.raises(RuntimeError, match="before the weights are read"):
+        backprop([np.ones_like(values) for values in vectors])
+
+
 def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
     """The backward pass waits for the last part, so no gradient is lost."""
     biases = []
@@ -349,6 +443,84 @@ def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
         nlp.update(batch, sgd=SGD(0.1), drop=0.0)
         biases.append(bias_of(nlp))
     torch.testing.assert_close(*biases, rtol=1e-4, atol=1e-6)
+
+
+def test_a_thread_that_predicts_in_the_middle_of_an_update(make_nlp, monkeypatch):
+    """It does not finish the update, to which the second component still has to report."""
+    biases = []
+    for is_disturbed in (False, True):
+        nlp, batch = build(make_nlp, SETUPS["two components"])
+        component = nlp.get_pipe("tagger2")
+        if is_disturbed:
+            alone = component.update
+
+            def update(*args, nlp=nlp, alone=alone, **settings):
+                with ThreadPoolExecutor(1) as other:
+                    other.submit(nlp, "They sat").result()
+                return alone(*args, **settings)
+
+            monkeypatch.setattr(component, "update", update)
+        nlp.update(batch, sgd=SGD(0.1), drop=0.0)
+        biases.append(bias_of(nlp))
+    torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
+
+
+def test_an_update_in_a_thread_that_has_ended(waiting, taken):
+    """The next prediction finishes it, in whatever thread."""
+    thread = Thread(target=waiting.update)
+    thread.start()
+    thread.join()
+    waiting.nlp("They sat")
+    np.testing.assert_array_equal(waiting.bias(), taken)
+
+
+class OtherLanguage(English):
+    """A subclass of a user's, which calls the method of its base class."""
+
+    lang = "en"
+
+    def update(self, *args, **kwargs):
+        return super().update(*args, **kwargs)
+
+
+def wrapped(nlp, monkeypatch):
+    original = Language.update
+
+    def timed(*args, **kwargs):
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(Language, "update", timed)
+    return nlp.update
+
+
+CALLS = {
+    "method": lambda nlp, monkeypatch: nlp.update,
+    "wrapper": wrapped,
+    "partial": lambda nlp, monkeypatch: partial(nlp.update, drop=0.0),
+    "subclass": lambda nlp, monkeypatch: nlp.update,
+}
+
+
+def test_whoever_calls_update(tiny_weights, monkeypatch):
+    """A profiler's wrapper, a subclass and a partial object train the same weights."""
+    biases = []
+    for call, prepare in CALLS.items():
+        nlp = OtherLanguage() if call == "subclass" else spacy.blank("en")
+        nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "frozen": False})
+        fix_random_seed(0)
+        batch, _ = trained(nlp)
+        update = prepare(nlp, monkeypatch)
+        for _ in range(2):  # spaCy's output layer starts at zero, where nothing flows back.
+            update(batch, sgd=SGD(0.1), drop=0.0)
+        biases.append(bias_of(nlp))
+        monkeypatch.undo()
+    assert not torch.equal(biases[0], bias_of_weights(tiny_weights))
+    for bias in biases[1:]:
+        assert torch.equal(bias, biases[0])
+
+
+def bias_of_weights(weights):
+    return torch.tensor(read_weights(weights).arrays()[BIAS])
 
 
 def test_learn_rate_factor(make_nlp):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import spacy
 import srsly
+from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.frozen.model import FrozenBiLM
@@ -157,6 +158,16 @@ def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
     assert block["elmo"]["mix"]["layer_norm"] is True
 
 
+def test_replace_a_listener_beside_one_of_any_pipe(make_two):
+    """The other listener says "*", and is connected to the nearer pipe."""
+    both = listen_to_both()
+    both["elmo"] = ANY
+    nlp = trained(make_two(), {"tagger": tagger(both)}, n_updates=0)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec.tok2vec"])
+    assert nlp.get_pipe("elmo").listener_map == {}
+    assert set(nlp.get_pipe("elmo_news").listener_map) == {"tagger"}
+
+
 @pytest.mark.parametrize("set_vectors", [(True, True), (True, False), (False, True)])
 def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors):
     nlp = make_two(set_vectors=set_vectors[0], other={"set_vectors": set_vectors[1]})
@@ -282,17 +293,66 @@ def check_zeros(nlp):
         assert not vectors_of(nlp).any()
 
 
-@pytest.mark.parametrize("others", [[], ["first"]])
-def test_component_in_another_pipeline_without_its_pipe(load_two, reads_second, others):
+def with_wrapped_linking(monkeypatch):
+    link = Language._link_components
+    monkeypatch.setattr(Language, "_link_components", lambda *args: link(*args))
+
+
+@pytest.mark.parametrize("prepare", [lambda monkeypatch: None, with_wrapped_linking])
+def test_component_in_another_pipeline_without_its_pipe(
+    load_two, reads_second, prepare, monkeypatch
+):
     """It does not read the pipe in the pipeline that it comes from."""
+    prepare(monkeypatch)
     nlp, new = load_two(), spacy.blank("en")
-    for name in (*others, "tagger"):
+    for name in ("first", "tagger"):
         new.add_pipe(name, source=nlp)
-    if others:
-        check_zeros(new)
+    check_zeros(new)
     with pytest.raises(ValueError, match="listens to 'second', but there is no pipe"):
         new.update(examples(new), sgd=new.create_optimizer())
     assert reads_second(nlp)
+
+
+def test_component_in_another_pipeline_without_any_pipe(load_two, reads_second):
+    """spaCy calls nothing of the pipe, which stays connected to the component: both pipelines
+    have the same component. A prediction warns."""
+    nlp, new = load_two(), spacy.blank("en")
+    new.add_pipe("tagger", source=nlp)
+    with pytest.warns(UserWarning, match="'tagger' predicts from zeros.*'second'"):
+        assert not vectors_of(new).any()
+    assert reads_second(nlp)
+
+
+def removed(nlp):
+    nlp.remove_pipe("second")
+
+
+def removed_by_another_pipeline(nlp):
+    new = spacy.blank("en")
+    for name in ("first", "second", "tagger"):
+        new.add_pipe(name, source=nlp)
+    new.remove_pipe("second")
+    return new
+
+
+@pytest.mark.parametrize("change", [removed, removed_by_another_pipeline])
+def test_a_pipe_that_is_removed_is_not_trained(load_two, change):
+    nlp = load_two()
+    new = change(nlp) or nlp
+    with pytest.raises(ValueError, match="listens to 'second', but there is no pipe"):
+        new.update(examples(new), sgd=new.create_optimizer())
+
+
+def test_a_disabled_pipe_initializes_a_new_component_that_names_it(load_two):
+    """As `spacy train` does with a sourced pipe that is frozen: only its name is disabled."""
+    nlp, new = load_two(), spacy.blank("en")
+    for name in ("first", "second"):
+        new.add_pipe(name, source=nlp)
+    new.add_pipe("tagger", config=tagger({**listener(), "upstream": "second"}))
+    with new.select_pipes(disable=["second"]):
+        new.initialize(lambda: examples(new))
+    (node,) = new.get_pipe("second").listeners
+    assert node.upstream is new.get_pipe("second")
 
 
 @pytest.mark.parametrize("name", ["first", "second"])

@@ -10,6 +10,7 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 
+from ...compat import require_labels
 from ...layers.finite import check_loss
 from . import clear_gradients, resize_output
 from .task_files import READERS
@@ -207,5 +208,5 @@ class SpanPipe(TaskPipe):
         """Reset values in `cfg` that describe an earlier training. The base class has none."""
 
     def _check_initialized(self) -> None:
-        self._require_labels()
+        require_labels(self)
         super()._check_initialized()

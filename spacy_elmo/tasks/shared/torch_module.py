@@ -11,9 +11,9 @@ from thinc.api import Model, PyTorchShim, get_torch_default_device, torch2xp, xp
 from thinc.types import FloatsXd
 
 from ...files.errors import named_errors, shortened
+from ...files.optional import import_optional
 from ...layers.bilm import copy_shim, swapped_weights
 from ...model.threads import limit_threads_after_fork
-from ...weights.state_dict_file import import_torch
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -101,11 +101,12 @@ class ModuleShim(PyTorchShim):
 def require_torch() -> None:
     """Check that PyTorch is installed.
 
-    RAISES (ValueError): It is not installed.
+    RAISES (ImportError): It is not installed.
     """
-    import_torch(
-        "elmo_crf, elmo_srl, elmo_coref, elmo_qa, elmo_textpair and the encoders of spacy-elmo "
-        "have modules of PyTorch"
+    import_optional(
+        "torch",
+        "Each of elmo_crf, elmo_srl, elmo_coref, elmo_qa, elmo_textpair and the encoders of "
+        "spacy-elmo",
     )
 
 
