@@ -11,7 +11,6 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import spacy_elmo.vectors
-from spacy_elmo.embedding import vectors
 
 from helpers.commands import run_python
 
@@ -85,13 +84,6 @@ def test_conda_recipe():
 
 def test_names():
     assert dir(spacy_elmo) == ["__version__", "pretrained"]
-
-
-def test_names_of_before():
-    """Docs that were pickled before the hooks moved ask `spacy_elmo.vectors` for them."""
-    hooks = "doc_vector span_vector token_vector has_vector similarity token_similarity"
-    for name in [*hooks.split(), "keep_vectors", "restore_vectors"]:
-        assert getattr(spacy_elmo.vectors, name) is getattr(vectors, name)
 
 
 def test_only_the_command_line_names_its_options():

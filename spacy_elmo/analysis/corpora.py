@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d, Floats3d
 
 from ..embedding.embed import by_tokens
-from ..embedding.vectors import mix_layers
+from ..embedding.mix import mix_layers
 from ..files import check_regular, progress_bar, user_path
 from ..files.input_files import read_docbin
 from ..pipeline.elmo import Elmo

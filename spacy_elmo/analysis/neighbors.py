@@ -7,7 +7,7 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..embedding.vectors import mix_layers
+from ..embedding.mix import mix_layers
 from ..pipeline.load import elmo_pipe
 from .corpora import sentence_doc, unit_vectors, with_layers
 

@@ -139,8 +139,8 @@ def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
 
 
 def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
-    # An entry with a wrong length is damaged, or an early version wrote it without a checksum. (It
-    # is not from another model, because the layers of other models have other keys.)
+    # An entry with a wrong length is damaged. It is not from another model, because the layers of
+    # other models have other keys.
     n_values = int(np.prod(shape))
     size = n_values * np.dtype(dtype).itemsize
     is_whole = isinstance(data, bytes) and len(data) == size + CHECKSUM

@@ -12,8 +12,8 @@ from ..files.schema import Natural, Positive, record
 from ..frozen.model import FrozenBiLM
 from ..model.config import check_precision
 from .features import FeatureCache
+from .mix import Mix, check_mix
 from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
-from .vectors import Mix, check_mix
 
 Weights = Union[None, PathSetting, Callable[[], FrozenBiLM]]
 

@@ -1,33 +1,20 @@
-"""Vectors and layers of a Doc: hooks that use `doc.tensor`, and the layers that listeners read.
+"""Vectors of a Doc: hooks that use `doc.tensor`.
 
 The `elmo` pipe sets hooks for `.vector`, `.has_vector` and `.similarity`. They use `doc.tensor`,
 even if the vocab has static vectors. If a component such as spaCy's `doc_cleaner` has removed the
 tensor, the hooks return what spaCy returns without hooks.
-
-`doc._.elmo` contains the layers of the last `elmo` pipe. If a pipeline has several, the Doc also
-keeps the layers of the earlier pipes, under another key of `doc.user_data`. Each array is stored
-with the name of its pipe and the identity of the weights, so that outdated layers are not read.
 """
 
 import warnings
-from collections.abc import Iterator
-from typing import Any, Optional, Union, cast
+from typing import Any, Union
 
 import numpy as np
 from spacy.errors import Warnings
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
-from thinc.types import Floats2d, Floats3d
 
-from ..compat import extension_key
+KEPT = "elmo_tensor"  # Key of `doc.user_data`. Value: `doc.tensor`.
 
-# Keys of `doc.user_data`. `LAYERS` is the key that spaCy uses for `doc._.elmo`.
-LAYERS = extension_key("elmo")
-OWNER = "elmo_owner"  # Value: name of the pipe that stored the layers, and identity of its weights.
-OTHERS = "elmo_others"  # Value: dict from the owners to the layers of earlier pipes.
-KEPT = "elmo_tensor"  # Value: `doc.tensor`.
-
-Mix = Union[str, int, list[float]]
 Item = Union[Doc, Span, Token]
 
 
@@ -209,121 +196,3 @@ def _mean(rows: np.ndarray) -> np.ndarray:
     if not len(rows):
         return np.zeros(rows.shape[1:], dtype="float32")
     return rows.mean(axis=0)
-
-
-def mix_layers(layers: Floats3d, mix: Mix) -> Floats2d:
-    """Mix the layers of a Doc with fixed weights.
-
-    layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
-    mix (Union[str, int, List[float]]): "average", "top", the index of a layer, or a list with a
-        weight for each layer.
-    RETURNS (Floats2d): *Shape:* `(n_tokens, 2P)`
-    RAISES (ValueError): The layer does not exist, or the number of weights is wrong.
-    """
-    n_layers = len(layers)
-    if mix == "average":
-        weights = np.full(n_layers, 1.0 / n_layers)
-    elif isinstance(mix, (int, str)):
-        number = n_layers - 1 if mix == "top" else int(mix)
-        if not 0 <= number < n_layers:
-            raise ValueError(f"mix = {mix}: the model's layers are 0 to {n_layers - 1}")
-        weights = np.eye(n_layers)[number]
-    else:
-        weights = np.asarray(mix)
-    if weights.shape != (n_layers,):
-        raise ValueError(f"mix = {mix}: the model has {n_layers} layers, which need a weight each")
-    return np.tensordot(weights.astype("float32"), layers, axes=1)
-
-
-def check_mix(mix: Any) -> Mix:
-    """Check that a value is a mix. `mix_layers` checks whether its layers exist.
-
-    mix (Union[str, int, Sequence[float]]): "average", "top", the index of a layer, or weights.
-    RETURNS (Union[str, int, List[float]]): The mix in a form that a config can contain.
-    RAISES (ValueError): The value is not a mix.
-    """
-    if mix in ("average", "top") if isinstance(mix, str) else type(mix) is int:
-        return mix
-    try:
-        weights = np.asarray(mix, dtype="float64")
-    except (TypeError, ValueError):
-        weights = np.empty(0)
-    if isinstance(mix, str) or weights.ndim != 1 or not weights.size or np.isnan(weights).any():
-        raise ValueError(
-            f"mix must be 'average', 'top', the number of a layer or a list of weights, got {mix!r}"
-        )
-    return weights.tolist()
-
-
-def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[Floats3d]:
-    """Return the layers that a pipe has stored on a Doc.
-
-    doc (Doc): The Doc.
-    pipe (str): Name of the pipe.
-    weights (Optional[str]): Identity of the pipe's weights (`BiLMShim.identity`): layers of other
-        weights are ignored. None: the layers can be of any weights, or from a user who has set
-        `doc._.elmo`.
-    RETURNS (Optional[Floats3d]): The layers; None if the Doc has none. *Shape:*
-        `(L + 1, n_tokens, 2P)`
-    """
-    for owner, layers in _held(doc):
-        name, _, identity = owner.rpartition(" ")
-        if (name == pipe and weights in (None, identity)) or (not owner and weights is None):
-            return layers
-    return None
-
-
-def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
-    """Set `doc._.elmo` to the layers of a pipe. Keep the layers of other pipes on the Doc, too.
-
-    doc (Doc): The Doc.
-    layers (Floats3d): The layers. *Shape:* `(L + 1, n_tokens, 2P)`
-    pipe (str): Name of the pipe.
-    weights (str): Identity of the pipe's weights (`BiLMShim.identity`).
-    """
-    others = {
-        owner: values for owner, values in _held(doc) if owner and owner.rpartition(" ")[0] != pipe
-    }
-    doc.user_data.pop(OTHERS, None)
-    doc.user_data.update({LAYERS: layers, OWNER: f"{pipe} {weights}"})
-    if others:
-        doc.user_data[OTHERS] = others
-
-
-def _held(doc: Doc) -> Iterator[tuple[str, Floats3d]]:
-    """Yield all layers that are stored on a Doc, each with its owner.
-
-    The owner is a string of the pipe's name and the identity of its weights, or "" if a user set
-    the layers.
-    """
-    if doc.user_data.get(LAYERS) is not None:
-        yield doc.user_data.get(OWNER, ""), doc.user_data[LAYERS]
-    yield from doc.user_data.get(OTHERS, {}).items()
-
-
-def last_layers(doc: Doc) -> Optional[Floats3d]:
-    """Return `doc._.elmo`, the layers of the last `elmo` pipe, without a warning if it is None."""
-    return cast(Optional[Floats3d], doc.user_data.get(LAYERS))
-
-
-def _get_elmo(doc: Doc) -> Optional[Floats3d]:
-    # No warning if the user has set `doc._.elmo = None` to free the layers.
-    if LAYERS not in doc.user_data:
-        warnings.warn(
-            "doc._.elmo is None: no 'elmo' pipe has stored its layers on this Doc. Add it with "
-            'config={"store_layers": True}, process the Doc with it, and keep doc.user_data in '
-            "copies. By default the pipe stores layers only if a component listens",
-            stacklevel=3,
-        )
-    return last_layers(doc)
-
-
-def _set_elmo(doc: Doc, layers: Optional[Floats3d]) -> None:
-    """Set `doc._.elmo`, and delete the layers of all pipes. Set None to free their memory."""
-    for key in (OWNER, OTHERS):
-        doc.user_data.pop(key, None)
-    doc.user_data[LAYERS] = layers
-
-
-if not Doc.has_extension("elmo"):
-    Doc.set_extension("elmo", getter=_get_elmo, setter=_set_elmo)

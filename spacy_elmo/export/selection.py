@@ -10,7 +10,7 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 from thinc.api import Model
 
-from ..embedding.vectors import mix_layers
+from ..embedding.mix import mix_layers
 from ..layers.scalar_mix import mix_weights, mixes_of
 from ..pipeline.load import elmo_pipe
 

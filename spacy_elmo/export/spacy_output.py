@@ -14,7 +14,8 @@ from spacy.vocab import Vocab
 from srsly.msgpack import Packer
 
 from ..embedding.embed import by_tokens
-from ..embedding.vectors import keep_vectors, mix_layers, restore_vectors
+from ..embedding.mix import mix_layers
+from ..embedding.vectors import keep_vectors, restore_vectors
 from ..files import user_path
 from ..files.input_files import read_docbin
 from ..files.paths import content_names

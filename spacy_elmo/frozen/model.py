@@ -120,8 +120,7 @@ class FrozenBiLM:
             sizes = json.dumps(self.config.to_dict(), sort_keys=True)
             found = hashlib.sha256(sizes.encode())
             for name, values in self.arrays().items():
-                # The header looks like PyTorch's, because files of earlier versions contain such
-                # checksums.
+                # Saved pipelines and caches contain checksums, so never change the header.
                 found.update(f"{name} torch.float32 {values.shape} ".encode())
                 found.update(np.ascontiguousarray(values, dtype="float32").data)
             for name, vocabulary in self.vocabularies._asdict().items():

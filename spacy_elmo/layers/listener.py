@@ -20,7 +20,8 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..embedding.vectors import get_layers, has_hooks, last_layers
+from ..embedding.doc_layers import get_layers, last_layers
+from ..embedding.vectors import has_hooks
 from .bilm import get_shim
 from .finite import check_loss
 from .scalar_mix import Layers, Vectors

@@ -30,9 +30,8 @@ Filters = Annotated[tuple[Filter, ...], Field(strict=False, max_length=MAX_LAYER
 
 # Sizes of a model that only reads words.
 NO_CHARACTERS: Any = {"char_embed_dim": 0, "filters": (), "n_highway": 0, "n_characters": 0}
-# Fields that files of the first version do not have. They are written only if they differ from the
-# default.
-_LATER = (
+# Fields that only few models need. They are written only if they differ from the default.
+_RARE = (
     *("bidirectional", "token_encoder", "n_characters", "n_words", "word_embed_dim"),
     *("connections", "joined_directions", "sentence_marks", "square_projection"),
 )
@@ -190,12 +189,11 @@ class BiLMConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes as a dict for JSON. `from_dict` reads it.
 
-        Newer fields are left out if they have their default. So checkpoints of earlier versions
-        still match.
+        Fields that only few models need are left out if they have their default.
         """
-        later = {field.name: field.default for field in fields(self) if field.name in _LATER}
+        rare = {field.name: field.default for field in fields(self) if field.name in _RARE}
         sizes = self.all_sizes()
-        return {name: sizes[name] for name in sizes if later.get(name, ...) != sizes[name]}
+        return {name: sizes[name] for name in sizes if rare.get(name, ...) != sizes[name]}
 
 
 _FIELDS: dict[str, TypeAdapter] = {

@@ -20,12 +20,13 @@ from spacy.vocab import Vocab
 
 from ..embedding.embed import by_tokens
 from ..embedding.features import FeatureCache
+from ..embedding.mix import Mix, mix_layers
 from ..embedding.settings import ElmoSettings
-from ..embedding.vectors import Mix, mix_layers, set_hooks
+from ..embedding.vectors import set_hooks
 from ..files import PathSetting, atomic_write
 from ..frozen.model import FrozenBiLM
-from ..layers.bilm import AnyBiLM, BiLMModel, Layers, follow_weights
-from ..layers.fitting import precision_of
+from ..layers.bilm import BiLMModel, Layers, follow_weights
+from ..layers.fitting import AnyBiLM, precision_of
 from ..weights.attribution import write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
 from .replacing import ReplacedConfig, replace_listener
@@ -159,6 +160,7 @@ class Elmo(Training, TrainablePipe):
         RAISES (ValueError): The pipe has no weights.
         """
         self._finish_reported()
+        self.connect_lost_listeners()
         self._check_language()
         if self._stores_layers:
             _ = self._shim.identity  # Compute the checksum now, while the weights are in memory.

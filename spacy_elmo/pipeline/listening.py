@@ -2,7 +2,7 @@
 
 spaCy calls `find_listeners` of a pipe for every component after it, each time the pipeline changes,
 but not when a disabled component is enabled again. So the pipe remembers all listeners that it has
-seen, and connects the missing ones when it needs them (`has_listeners`).
+seen, and connects the missing ones before it predicts or trains (`connect_lost_listeners`).
 
 spaCy does not say for which pipeline it connects pipes. A component that was added from another
 pipeline (`source`) is in both, and still refers to the pipe there. `_is_elsewhere` finds this out
@@ -23,7 +23,8 @@ from thinc.api import Model
 
 from ..compat import init_residual
 from ..embedding.settings import ElmoSettings
-from ..layers.bilm import BiLMModel, BiLMShim, get_shim
+from ..layers.bilm import BiLMModel, get_shim
+from ..layers.bilm_shim import BiLMShim
 from ..layers.listener import ElmoListener
 
 
@@ -172,16 +173,25 @@ class Listening:
         return [code.format(name=self.name, listener=name) for code in codes for name in names]
 
     def has_listeners(self) -> bool:
-        """Check whether any component, enabled or disabled, has a listener to this pipe.
+        """Check whether any component, enabled or disabled, has a listener to this pipe."""
+        is_connected = any(node.upstream is self for node in self._seen_listeners)
+        return is_connected or bool(self._lost_listeners())
 
-        First, this connects listeners that were trained on this pipe, but have no pipe now: they
-        were loaded while this pipe was disabled, and spaCy does not call `find_listeners` when the
-        pipe is enabled.
+    def connect_lost_listeners(self) -> None:
+        """Connect listeners that were trained on this pipe, but have no pipe now.
+
+        They were loaded while this pipe was disabled, and spaCy does not call `find_listeners` when
+        the pipe is enabled.
         """
-        for node, component_name in list(self._seen_listeners.items()):
-            if node.upstream is None and node.pipe_name == self.name:
-                self.add_listener(node, component_name)
-        return any(node.upstream is self for node in self._seen_listeners)
+        for node, component_name in self._lost_listeners():
+            self.add_listener(node, component_name)
+
+    def _lost_listeners(self) -> list[tuple[ElmoListener, str]]:
+        return [
+            (node, component_name)
+            for node, component_name in list(self._seen_listeners.items())
+            if node.upstream is None and node.pipe_name == self.name
+        ]
 
     def add_listener(self, listener: ElmoListener, component_name: str) -> None:
         """Connect a listener to this pipe.

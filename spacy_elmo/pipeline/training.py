@@ -35,7 +35,7 @@ from spacy.training import Example, validate_examples
 from thinc.api import Optimizer, to_numpy
 from thinc.types import Floats3d
 
-from ..embedding.vectors import get_layers, store_layers
+from ..embedding.doc_layers import get_layers, store_layers
 from ..layers.listener import ElmoListener, Layers, Report
 from .listening import Listening
 
@@ -73,6 +73,7 @@ class Training(Listening):
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
         self._finish_batch()
+        self.connect_lost_listeners()
         if not self.has_listeners():
             return losses
         docs = [example.predicted for example in examples]

@@ -10,7 +10,7 @@ from spacy.util import is_in_jupyter
 from thinc.types import Floats3d
 
 from ..analysis.occurrences import draw_occurrences
-from ..embedding.vectors import last_layers
+from ..embedding.doc_layers import last_layers
 from ..pipeline.mixes import learned_mixes
 from .page import in_frame, make_page
 from .sections import heat_section, label_layers, mix_section

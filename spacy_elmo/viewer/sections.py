@@ -11,7 +11,7 @@ from thinc.types import Floats3d
 from ..analysis.corpora import describe_input, sentence_doc, unit_vectors
 from ..analysis.neighbors import Neighbor
 from ..analysis.occurrences import Drawn, occurrence_layers
-from ..embedding.vectors import mix_layers
+from ..embedding.mix import mix_layers
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe
 from .page import pack_fractions

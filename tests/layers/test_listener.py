@@ -9,7 +9,7 @@ from spacy.tokens import DocBin
 from thinc.api import Adam
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.embedding.vectors import get_layers
+from spacy_elmo.embedding.doc_layers import get_layers
 from spacy_elmo.layers.scalar_mix import mix_weights
 from spacy_elmo.weights.sizes import from_options
 

@@ -12,7 +12,7 @@ from thinc.types import FloatsXd
 
 from ...files.errors import named_errors, shortened
 from ...files.optional import import_optional
-from ...layers.bilm import copy_shim, swapped_weights
+from ...layers.shims import copy_shim, swapped_weights
 from ...model.threads import limit_threads_after_fork
 
 if TYPE_CHECKING:
