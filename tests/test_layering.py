@@ -45,10 +45,17 @@ Import = namedtuple("Import", "where module name target at_once")
 
 
 @cache
+def trees():
+    """The source of each module and its syntax tree, by path."""
+    files = {file: file.read_text("utf8") for file in sorted(PACKAGE.rglob("*.py"))}
+    return {file: (text, ast.parse(text)) for file, text in files.items()}
+
+
+@cache
 def all_imports():
     found = []
     for module in sorted(MODULES):
-        tree = ast.parse(PACKAGE.joinpath(*module).with_suffix(".py").read_text("utf8"))
+        _, tree = trees()[PACKAGE.joinpath(*module).with_suffix(".py")]
         at_once = set(tree.body)
         for node in ast.walk(tree):
             names = []
@@ -147,13 +154,6 @@ DOCUMENTED = {"_asdict", "_replace", "_exit"}
 # Parts of libraries that are not documented, as their text in the code.
 UNDOCUMENTED = re.compile(r"torch\.ops\b|torch\.lstm\b|thinc\.layers\.|\"\._\.\"")
 FRAMES = re.compile(r"currentframe|_getframe|_current_frames|f_back\b|f_locals\b|inspect\.stack")
-
-
-@cache
-def trees():
-    """The source of each module and its syntax tree, by path."""
-    files = {file: file.read_text("utf8") for file in sorted(PACKAGE.rglob("*.py"))}
-    return {file: (text, ast.parse(text)) for file, text in files.items()}
 
 
 def own_names():
