@@ -14,7 +14,7 @@ from spacy_elmo.bilm.graph import RecordedStacks
 from spacy_elmo.bilm.lstm import BiLMState, ProjectedLSTM, fused_lstm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.softmax import SampledSoftmaxLoss
-from spacy_elmo.layers import bilm as layer
+from spacy_elmo.layers import bilm_shim
 from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.model.packing import pack
 
@@ -126,7 +126,7 @@ def test_embed_by_the_path_of_a_gpu(monkeypatch, name):
 def test_names_of_devices(monkeypatch, name, device):
     pipe = spacy.blank("en").add_pipe("elmo")
     pipe.set_bilm(tiny_bilm())
-    monkeypatch.setattr(layer, "fitting", fitting := Mock())
+    monkeypatch.setattr(bilm_shim, "fitting", fitting := Mock())
     pipe.move_to(name)
     assert fitting.call_args.args[2] == device
 
