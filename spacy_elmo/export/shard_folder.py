@@ -208,13 +208,14 @@ def clear(folder: Folder) -> None:
         is_shard = _is_shard(name, n_shards)
         is_record = name[0] == "_" and _is_shard(name[1:].removesuffix(".json"), n_shards)
         is_file = (is_record and name.endswith(".json")) or name == MANIFEST
-        if (
-            not (is_temporary(name) or is_shard or is_file)
-            or (is_file and inner and inner.is_dir())
-            or (is_shard and inner and inner.is_dir() and find_foreign(inner) is not None)
-        ):
+        is_ours = is_temporary(name) or is_shard or is_file
+        inside = None
+        if is_ours and (is_shard or is_file) and inner is not None and inner.is_dir():
+            is_ours, inside = is_shard, find_foreign(inner)
+        if not is_ours or inside is not None:
+            place = name if inside is None else f"{name}/{inside}"
             raise ValueError(
-                f"{folder} contains a file that is not a shard: {name}. Choose another output."
+                f"{folder} contains a file that is not a shard: {place}. Choose another output."
             )
     for name in sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_")):
         folder.delete(name)
