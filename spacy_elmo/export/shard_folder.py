@@ -168,8 +168,9 @@ def open_shards(
         before, now = next(pair for pair in pairs if pair[0] != pair[1])
         raise ValueError(f"{folder} was started with other input: {now}, not {before}. {ADVICE}")
     # Files may have moved, but all shards name them as at the first run.
-    pairs = zip(sources, content["inputs"])
-    sources = [replace(source, given=about["given"]) for source, about in pairs]
+    sources = [
+        replace(source, given=about["given"]) for source, about in zip(sources, content["inputs"])
+    ]
     plan = [[_from_json(about, sources) for about in shard] for shard in content["shards"]]
     return ShardFolder(folder, suffix, plan, content["checksum"])
 
