@@ -91,17 +91,19 @@ def _write_array(file: h5py.File, name: str, entry: Embedded) -> None:
 
 def _write_source(dataset: h5py.h5d.DatasetID, source: Source) -> None:
     """Write the place of an entry as attributes. This is faster than `dataset.attrs`."""
-    text, number, scalar = _source_types()
+    text, object_of_python, scalar = _source_types()
     file, line = np.array(source.file, object), np.array(source.line, "int64")
-    h5py.h5a.create(dataset, b"file", text, scalar).write(file, text)
+    h5py.h5a.create(dataset, b"file", text, scalar).write(file, object_of_python)
+    number = h5py.h5t.STD_I64LE
     h5py.h5a.create(dataset, b"line", number, scalar).write(line, number)
 
 
 @cache
 def _source_types() -> tuple[Any, Any, Any]:
-    """Return the HDF5 types of the attributes `file` and `line`, and the space of one value."""
-    text = h5py.h5t.py_create(h5py.string_dtype(), logical=True)
-    return text, h5py.h5t.STD_I64LE, h5py.h5s.create(h5py.h5s.SCALAR)
+    """Return the HDF5 types of text in files and in memory, and the space of one value."""
+    text = h5py.string_dtype()
+    in_files = h5py.h5t.py_create(text, logical=True)
+    return in_files, h5py.h5t.py_create(text), h5py.h5s.create(h5py.h5s.SCALAR)
 
 
 @cache

@@ -168,8 +168,9 @@ def open_shards(
         before, now = next(pair for pair in pairs if pair[0] != pair[1])
         raise ValueError(f"{folder} was started with other input: {now}, not {before}. {ADVICE}")
     # Files may have moved, but all shards name them as at the first run.
-    pairs = zip(sources, content["inputs"])
-    sources = [replace(source, given=about["given"]) for source, about in pairs]
+    sources = [
+        replace(source, given=about["given"]) for source, about in zip(sources, content["inputs"])
+    ]
     plan = [[_from_json(about, sources) for about in shard] for shard in content["shards"]]
     return ShardFolder(folder, suffix, plan, content["checksum"])
 
@@ -208,13 +209,14 @@ def clear(folder: Folder) -> None:
         is_shard = _is_shard(name, n_shards)
         is_record = name[0] == "_" and _is_shard(name[1:].removesuffix(".json"), n_shards)
         is_file = (is_record and name.endswith(".json")) or name == MANIFEST
-        if (
-            not (is_temporary(name) or is_shard or is_file)
-            or (is_file and inner and inner.is_dir())
-            or (is_shard and inner and inner.is_dir() and find_foreign(inner) is not None)
-        ):
+        is_ours = is_temporary(name) or is_shard or is_file
+        inside = None
+        if is_ours and (is_shard or is_file) and inner is not None and inner.is_dir():
+            is_ours, inside = is_shard, find_foreign(inner)
+        if not is_ours or inside is not None:
+            place = name if inside is None else f"{name}/{inside}"
             raise ValueError(
-                f"{folder} contains a file that is not a shard: {name}. Choose another output."
+                f"{folder} contains a file that is not a shard: {place}. Choose another output."
             )
     for name in sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_")):
         folder.delete(name)

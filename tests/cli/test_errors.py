@@ -135,7 +135,6 @@ ASKED = ("--sentence", "a b", "--token", "b")
 READ = [
     ("ask", "pipeline", "fifo.txt", "Who?"),
     ("convert", "pipeline", "out.safetensors", "--provenance", "fifo.jsonl"),
-    ("dump-token-embeddings", "pipeline", "fifo.txt", "out.hdf5"),
     ("embed", "pipeline", "fifo.txt", "out.hdf5"),
     ("evaluate", "pipeline", "fifo.jsonl"),
     ("evaluate", "pipeline", "fifo.spacy"),
