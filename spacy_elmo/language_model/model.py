@@ -11,12 +11,12 @@ from torch import Tensor
 from ..bilm.graph import RecordedStacks
 from ..bilm.lstm import BiLMState
 from ..bilm.model import BiLM
+from ..bilm.sections import section
 from ..bilm.softmax import Softmax, freeze
 from ..model.vocabulary import Vocabulary
 from ..weights.bundle import ModelBundle
 from ..weights.pipeline_folder import PipelineFolder
 from .frozen import check_predicts, types_of
-from .sections import section
 from .windows import EncodedWindow, Window
 
 

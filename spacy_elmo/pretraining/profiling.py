@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from ..language_model.sections import SECTIONS, SectionTimes
+from ..bilm.sections import SECTIONS, SectionTimes
 from .trainer import Trainer
 
 WARMUP_STEPS = 3  # The first steps allocate memory, and fill the table of token ids.

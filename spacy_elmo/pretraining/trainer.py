@@ -29,11 +29,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..bilm.lstm import BiLMState
 from ..bilm.precision import without_tf32
+from ..bilm.sections import section
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..language_model.model import BiLMEncoder, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
-from ..language_model.sections import section
 from ..language_model.windows import TrainingBatches
 from ..text.corpus import Corpus
 from .config import PretrainingConfig

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from spacy_elmo.bilm.lstm import ProjectedLSTM
-from spacy_elmo.language_model.sections import SECTIONS
+from spacy_elmo.bilm.sections import SECTIONS
 from spacy_elmo.pretraining.profiling import profile_steps, profile_text
 
 from helpers.calls import note_calls
@@ -215,6 +215,6 @@ def test_profile_of_steps():
     assert min(spent) > 0
     assert sum(spent) <= result["ms_per_step"]
     assert result["tokens_per_second"] == pytest.approx(32 / result["ms_per_step"] * 1000)
-    assert "aten::mm" in {row["name"] for row in result["operators"]}
+    assert all(row["ms"] > 0 and row["calls"] > 0 for row in result["operators"])
     text = profile_text(result)
-    assert all(f"\n{name}" in text for name in (*SECTIONS, "other", "aten::"))
+    assert all(f"\n{name}" in text for name in (*SECTIONS, "other", result["operators"][0]["name"]))
