@@ -84,7 +84,7 @@ def our_config(size: Size, batch_size: int, optimizer: str, precision: str) -> P
     training = {
         "batch_size": batch_size,
         "unroll_steps": UNROLL_STEPS,
-        "n_negatives": size.n_negatives,
+        "advanced": {"n_negatives": size.n_negatives},
         "optimizer": optimizer,
         "learn_rate": 0.2 if optimizer == "adagrad" else 0.002,
         "decay": "none",

@@ -14,6 +14,7 @@ from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.profiling import profile_steps, profile_text
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.pretraining.trainer import Trainer
 
@@ -106,6 +107,38 @@ def test_pretraining_without_a_graph():
 @pytest.mark.training
 def test_pretraining_in_bfloat16():
     np.testing.assert_allclose(losses(DEVICE, precision="bf16"), losses(DEVICE), rtol=0.02)
+
+
+def on(device, **training):
+    config = check_config(Config(pretraining_config(**training)))
+    return Trainer(config, CORPUS, CORPUS, processes=Processes(device=torch.device(device)))
+
+
+def test_steps_that_wait_for_nothing_are_the_cpu_s():
+    """The next window is read ahead, and a loss is read a step later."""
+    trainers = [on(device, max_steps=12, eval_frequency=5) for device in (DEVICE, "cpu")]
+    for trainer in trainers:
+        trainer.run(on_evaluation=lambda *_: None)
+    found, expected = (trainer.progress.sampled_loss for trainer in trainers)
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_loss_that_is_not_finite_ends_the_run_a_step_later():
+    trainer = on(DEVICE)
+    trainer.start_step()
+    original = trainer.model.softmax.loss
+    trainer.model.softmax.loss = lambda *args: original(*args) * torch.nan
+    trainer.start_step()
+    with pytest.raises(FloatingPointError, match="at step 1: lower"):
+        trainer.start_step()
+
+
+def test_profile_has_the_time_of_the_gpu():
+    result = profile_steps(on(DEVICE), 6)
+    for name, times in result["sections"].items():
+        assert times["cpu"] > 0 and (times["gpu"] > 0 or name == "reader"), name
+    assert result["operators"]
+    assert "ms (gpu)" in profile_text(result)
 
 
 @pytest.mark.training

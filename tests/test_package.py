@@ -16,7 +16,7 @@ from helpers.commands import run_python
 
 ROOT = Path(__file__).parents[1]
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
-COMMAND = re.compile(r"spacy elmo|torchrun|tensorboard|python -m")
+COMMAND = re.compile(r"spacy elmo|torchrun|python -m")
 # The names of each group. Most of them are spacy-elmo.NAME.
 GROUPS = {
     "factories": "elmo elmo_coref elmo_crf elmo_qa elmo_srl elmo_textpair",
@@ -24,7 +24,6 @@ GROUPS = {
     " Coref.v1 ESIM.v1 ElmoListener.v1 HighwayLSTM.v1 OutputConcat.v1 PretrainBiLM.v1 SRL.v1"
     " ScalarMix.v1 TagLMEncoder.v1 Tok2VecElmo.v1",
     "feature_caches": "disk.v1 memory.v1",
-    "loggers": "TensorBoard.v1",
     "readers": "BIOCorpus.v1 CorefCorpus.v1 HIPECorpus.v1 QACorpus.v1 SRLCorpus.v1"
     " TextPairCorpus.v1",
     "scorers": "coref_scorer.v1 crf_scorer.v1 qa_scorer.v1 srl_scorer.v1 textpair_scorer.v1",

@@ -38,6 +38,7 @@ SOURCES: dict[str, Any] = {
     "corpus": config.CorpusSettings,
     "vocabulary": config.VocabularySettings,
     "training": config.TrainingSettings,
+    "training.advanced": config.AdvancedSettings,
 }
 TABLE = re.compile(r"(<!-- settings:(\S+) -->\n)(.*?)(<!-- /settings -->)", re.DOTALL)
 ROW = re.compile(r"^\| `(\w+)` \| .* \| (.*?) \|$", re.MULTILINE)
@@ -51,6 +52,7 @@ def table(name: str, source: Any, before: str) -> str:
         rows = [
             (key, _kind(field.annotation), field.default, kept.get(key, ""))
             for key, field in source.model_fields.items()
+            if key != "advanced"  # a block with a table of its own
         ]
     else:
         defaults = {key: one.default for key, one in inspect.signature(source).parameters.items()}

@@ -20,6 +20,7 @@ from .lstm import BiLMState, HighwayConnection, ProjectedLSTM, State
 from .meta_device import on_meta_device
 from .precision import resolve_module_precision
 from .token_encoder import TokenEncoder
+from .transfer import to_device
 
 # Packed items per window without a gradient. This limits the memory.
 WINDOW_ITEMS = 2048
@@ -102,7 +103,7 @@ class BiLM(nn.Module):
             outputs, hidden, cell = (list(each) for each in zip(*found))
             return outputs, stacked(hidden, cell)
         # Each layer after the first reads both directions of the layer below.
-        mirror = self._to_device(mirrored(batch_sizes))
+        mirror = self.to_device(mirrored(batch_sizes))
         inputs = [vectors.index_select(0, each) for each in rows]
         outputs = [[], []]
         hidden, cell = [list(each) for each in state.hidden], [list(each) for each in state.cell]
@@ -184,15 +185,15 @@ class BiLM(nn.Module):
         types, flat, packed = lay_out(sentences, self.indexer.marks if has_marks else ())
         product_dtype, n_directions = self._product_dtype(), self.config.n_directions
         vectors = self.token_vectors(types, product_dtype)
-        rows = self._to_device(flat[packed.positions[:n_directions]])
+        rows = self.to_device(flat[packed.positions[:n_directions]])
         states = start.rows(packed.order)
         outputs, after = self(
             vectors, rows, packed.batch_sizes, states, product_dtype=product_dtype
         )
         drops_marks = has_marks and not keep_marks
         kept = without_ends(packed.lengths) if drops_marks else np.arange(packed.n_items)
-        back = self._to_device(packed.inverse()[:n_directions, kept])
-        token = vectors.index_select(0, self._to_device(flat[kept]))
+        back = self.to_device(packed.inverse()[:n_directions, kept])
+        token = vectors.index_select(0, self.to_device(flat[kept]))
         layers = [torch.cat([token] * n_directions, dim=1)]
         for of_layer in zip(*outputs):
             parts = [output.index_select(0, back[d]) for d, output in enumerate(of_layer)]
@@ -224,9 +225,26 @@ class BiLM(nn.Module):
         parts = []
         for start in range(0, len(tokens), size):
             ids = self.indexer([tokens[i] for i in order[start : start + size]])
-            arrays = (each if each is None else self._to_device(np.asarray(each)) for each in ids)
-            parts.append(self.encoder(TokenIds(*arrays), product_dtype))
-        return torch.cat(parts).index_select(0, self._to_device(np.argsort(order)))
+            parts.append(self.vectors_of_ids(ids, product_dtype))
+        return torch.cat(parts).index_select(0, self.to_device(np.argsort(order)))
+
+    def vectors_of_ids(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
+        """Compute the context-free vectors of tokens from the ids of the indexer.
+
+        ids (TokenIds): The ids, as arrays. If tokens of similar length are beside each other, less
+            padding is computed.
+        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
+            weights.
+        RETURNS (Tensor): *Shape:* `(n_tokens, P)`
+        """
+        n_tokens = next(len(each) for each in ids if each is not None)
+        size = n_tokens if self.wants_gradient() else ENCODER_TOKENS
+        parts = []
+        for start in range(0, n_tokens, size):
+            arrays = (None if each is None else each[start : start + size] for each in ids)
+            tensors = (None if each is None else self.to_device(each) for each in arrays)
+            parts.append(self.encoder(TokenIds(*tensors), product_dtype))
+        return torch.cat(parts)
 
     def zero_state(self, n_sequences: int) -> BiLMState:
         """Return an LSTM state of zeros, one row per sequence."""
@@ -309,11 +327,9 @@ class BiLM(nn.Module):
         precision = resolve_module_precision(self.precision, self.device)
         return None if precision == "float32" else getattr(torch, precision)
 
-    def _to_device(self, array: np.ndarray) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
-        if self.device.type != "cuda":
-            return tensor.to(self.device)
-        return tensor.pin_memory().to(self.device, non_blocking=True)
+    def to_device(self, array: np.ndarray) -> Tensor:
+        """Copy an array to the device of the weights. The caller does not wait for a GPU."""
+        return to_device(torch.from_numpy(np.ascontiguousarray(array)), self.device)
 
 
 def stacked(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiLMState:

@@ -23,6 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from ..frozen.softmax import FrozenSoftmax, adaptive_cutoffs
 from .meta_device import on_meta_device
+from .transfer import to_device
 
 # Maximum number of logits in memory. On a CPU, the loss has a lower maximum.
 CHUNK_LOGITS, LOSS_LOGITS = 2**24, 2**19
@@ -99,12 +100,12 @@ class LanguageModelSoftmax(nn.Module):
 
         n_draws (int): Number of draws.
         generator (Optional[torch.Generator]): Random number generator, on the CPU.
-        RETURNS (Candidates): The different words that were drawn.
+        RETURNS (Candidates): The different words that were drawn, on the CPU.
         """
         uniform = torch.rand(n_draws, generator=generator, dtype=torch.float64)
         ranks = torch.exp(uniform * math.log(len(self.weight) + 1)) - 1.0
         words = torch.unique(ranks.long().clamp_(0, len(self.weight) - 1))
-        return Candidates(words.to(self.weight.device), n_draws)
+        return Candidates(words, n_draws)
 
     def all_words(self) -> Candidates:
         """Return the whole vocabulary as candidates, for the full softmax."""
@@ -114,13 +115,17 @@ class LanguageModelSoftmax(nn.Module):
     def rows(self, targets: Tensor, candidates: Candidates) -> SoftmaxRows:
         """Copy the weights and biases of targets and candidates. Only the copies get a gradient.
 
-        targets (Tensor): Word ids. *Shape:* `(n,)`
+        targets (Tensor): Word ids, on the CPU: a GPU would make the CPU wait for the number of
+            different words. *Shape:* `(n,)`
         candidates (Candidates): The candidates.
         RETURNS (SoftmaxRows): Leaf tensors that require a gradient.
         """
         index = candidates.words
         if candidates.n_draws:
             index = torch.unique(torch.cat([targets, index]))
+        device = self.weight.device
+        index, words = (to_device(each, device) for each in (index, candidates.words))
+        candidates = candidates._replace(words=words)
         weight, bias = self.weight.index_select(0, index), self.bias.index_select(0, index)
         return SoftmaxRows(index, weight.requires_grad_(), bias.requires_grad_(), candidates)
 

@@ -47,7 +47,7 @@ def init_pretraining_cli(
     Example: python -m spacy elmo init-pretraining pretrain.cfg --corpus books/ --dev dev.txt
     --budget "2 cores, 60 minutes"
     """
-    from ..pretraining.run import is_this_machine, measure_speed
+    from ..pretraining.speed import is_this_machine, measure_speed
     from ..text.reading import check_text_format, find_files
     from ..text.size import estimate_tokens
 

@@ -5,10 +5,13 @@ import os
 from pathlib import Path
 from typing import Any, Optional
 
+import srsly
 import typer
 
 from ..compat import config_overrides
-from ..pretraining.config import read_config, similar_setting
+from ..files import atomic_write, user_path
+from ..files.terminal import echo, msg
+from ..pretraining.config import PretrainingConfig, read_config, similar_setting
 from .errors import CommandLineError, stopped
 
 
@@ -24,6 +27,9 @@ def pretrain_cli(
         None,
         help="GPU ids, such as 0,1,2,3. One process per GPU; all train the same model. -1: no GPU",
     ),
+    profile: int = typer.Option(
+        0, min=0, metavar="STEPS", help="Write where the time of this number of steps goes, and end"
+    ),
 ) -> None:
     """Pretrain a language model on text.
 
@@ -38,20 +44,46 @@ def pretrain_cli(
     On several machines, or processes without GPUs: torchrun --nproc-per-node 2 -m spacy elmo
     pretrain ...
     """
-    from ..pretraining.run import choose_gpus, launch, pretrain
+    from ..pretraining.gpus import choose_gpus
+    from ..pretraining.launch import launch
+    from ..pretraining.run import pretrain
 
     config = read_config(config_path, _overrides(ctx))
     if gpus == "-1":  # Like spaCy's --gpu-id.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    elif gpus is not None:
+    elif gpus is not None and not profile:
         chosen = choose_gpus(gpus)
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
         flags = [*["--resume"] * resume, *["--overwrite"] * overwrite]
         arguments = [str(config_path), "--output", str(output), *flags, *ctx.args]
         raise typer.Exit(launch(arguments, len(chosen)))
+    if profile:
+        _profile(config, output, profile, resume=resume)
+        return
     with stopped("Stopped. To resume, run the same command with --resume"):
         if not pretrain(config, output, resume=resume, overwrite=overwrite):
             raise typer.Exit(130)
+
+
+def _profile(config: PretrainingConfig, output: Path, n_steps: int, *, resume: bool) -> None:
+    """Print and write the profile of some steps. The run in the output folder does not change."""
+    from ..language_model.processes import Processes
+    from ..pretraining.profiling import profile_steps, profile_text
+    from ..pretraining.run import make_trainer
+
+    output = user_path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    processes = Processes.join()
+    try:
+        trainer, _, _ = make_trainer(config, output, processes, resume=resume)
+        result = profile_steps(trainer, n_steps)
+    finally:
+        processes.leave()
+    if processes.is_first:
+        echo(profile_text(result))
+        path = output / "profile.json"
+        atomic_write(path, srsly.json_dumps(result, indent=2) + "\n")
+        msg.good(f"Wrote {path}")
 
 
 def _overrides(ctx: typer.Context) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from torch import Tensor
 from ..bilm.graph import RecordedStacks
 from ..bilm.lstm import BiLMState
 from ..bilm.model import BiLM
+from ..bilm.sections import section
 from ..bilm.softmax import Softmax, freeze
 from ..model.vocabulary import Vocabulary
 from ..weights.bundle import ModelBundle
 from ..weights.pipeline_folder import PipelineFolder
 from .frozen import check_predicts, types_of
-from .windows import Window
+from .windows import EncodedWindow, Window
 
 
 class BiLMEncoder(torch.nn.Module):
@@ -49,8 +50,7 @@ class BiLMEncoder(torch.nn.Module):
 
     def forward(
         self,
-        window: Window,
-        types: Sequence[str],
+        window: EncodedWindow,
         state: BiLMState,
         dropout: float = 0.0,
         product_dtype: Optional[torch.dtype] = None,
@@ -59,8 +59,7 @@ class BiLMEncoder(torch.nn.Module):
 
         The token encoder reads each different token once.
 
-        window (Window): The window of text.
-        types (Sequence[str]): The string of each id in the window.
+        window (EncodedWindow): The window of text.
         state (BiLMState): Initial state, one row per stream.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
         product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
@@ -69,19 +68,20 @@ class BiLMEncoder(torch.nn.Module):
             backward items, *Shape:* `(n_directions * n_items, projection_dim)`, and the state after
             the window.
         """
-        inputs = window.inputs[: self.bilm.config.n_directions]
-        strings, numbers = types_of(inputs, types, self.bilm.indexer.marks)
-        vectors = self.bilm.token_vectors(strings, product_dtype=product_dtype)
-        rows = torch.from_numpy(numbers).to(self.bilm.device)
-        if self.recorded is not None:
-            top, *ended = self.recorded(
-                vectors.index_select(0, rows.ravel()), state.hidden, state.cell
+        with section("encoder"):
+            vectors = self.bilm.vectors_of_ids(window.ids, product_dtype)
+            rows = self.bilm.to_device(window.rows)
+        with section("lstms"):
+            if self.recorded is not None:
+                inputs = vectors.index_select(0, rows.ravel())
+                top, *ended = self.recorded(inputs, state.hidden, state.cell)
+                return top, BiLMState(*ended)
+            sizes, options = (
+                window.batch_sizes,
+                {"dropout": dropout, "product_dtype": product_dtype},
             )
-            return top, BiLMState(*ended)
-        outputs, state = self.bilm(
-            vectors, rows, window.batch_sizes, state, dropout=dropout, product_dtype=product_dtype
-        )
-        return torch.cat([output[-1] for output in outputs]), state
+            outputs, state = self.bilm(vectors, rows, sizes, state, **options)
+            return torch.cat([output[-1] for output in outputs]), state
 
 
 class LanguageModel(torch.nn.Module):
@@ -113,8 +113,11 @@ class LanguageModel(torch.nn.Module):
         RETURNS (Tuple[Sequence[Tensor], BiLMState]): The packed top layer of each direction,
             *Shape:* `(n_items, projection_dim)`, and the state after the window.
         """
-        found, state = BiLMEncoder(self.bilm)(window, types, state)
-        return found.chunk(self.bilm.config.n_directions), state
+        inputs = window.inputs[: self.bilm.config.n_directions]
+        strings, rows = types_of(inputs, types, self.bilm.indexer.marks)
+        vectors = self.bilm.token_vectors(strings)
+        outputs, state = self.bilm(vectors, self.bilm.to_device(rows), window.batch_sizes, state)
+        return [output[-1] for output in outputs], state
 
     def negative_log_likelihood(self, contexts: Tensor, targets: np.ndarray) -> float:
         """Compute the sum of the targets' negative log-probabilities, in nats.

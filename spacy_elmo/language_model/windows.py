@@ -6,9 +6,11 @@ of each stream. The LSTM states are carried from window to window.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from ..model.indexers import TokenIds
 from ..text.corpus import END_ID, START_ID, Corpus
 
 
@@ -43,6 +45,21 @@ class Window:
         return Window(inputs, targets, [size] * n_steps)
 
 
+class EncodedWindow(NamedTuple):
+    """Tokens of a window as the ids that a model reads.
+
+    ids (TokenIds): Ids of the different tokens, as arrays. Tokens of similar length are beside each
+        other.
+    rows (numpy.ndarray): Index of the token among `ids` for each item to read. *Shape:*
+        `(n_directions, n_items)`
+    batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
+    """
+
+    ids: TokenIds
+    rows: np.ndarray
+    batch_sizes: list[int]
+
+
 def make_window(corpus: Corpus, positions: np.ndarray, batch_sizes: list[int]) -> Window:
     """Make the window that contains the tokens at some positions of a corpus.
 
@@ -73,6 +90,23 @@ def make_window(corpus: Corpus, positions: np.ndarray, batch_sizes: list[int]) -
     targets[0, is_last] = END_ID
     targets[1, is_last] = START_ID
     return Window(inputs, targets, batch_sizes)
+
+
+def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different ids in ascending order, and for each id its index among them.
+
+    The result is the same as with `np.unique(ids, return_inverse=True)`, but faster: the ids of a
+    corpus are small numbers, so a table replaces a sort with indices.
+
+    ids (numpy.ndarray): Ids, from 0. Any shape.
+    RETURNS (Tuple[numpy.ndarray, numpy.ndarray]): The different ids, and indices in the shape of
+        `ids`.
+    """
+    ascending = np.sort(ids, axis=None)
+    used = ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
+    numbers = np.empty(int(used[-1]) + 1 if len(used) else 0, "int64")
+    numbers[used] = np.arange(len(used))
+    return used, numbers[ids]
 
 
 class TrainingBatches:
@@ -122,14 +156,20 @@ class TrainingBatches:
         offset = int(np.random.default_rng([self.seed, epoch]).integers(size)) if epoch else 0
         rows = np.arange(self.batch_size) * (size // self.batch_size)
         steps = np.arange(self.unroll_steps) + within * self.unroll_steps
-        positions = (offset + steps[:, None] + rows[None, :]).ravel() % size
-        window = make_window(self.corpus, positions, [self.batch_size] * self.unroll_steps)
-        if not self.ahead:
-            return window
-        backward = make_window(self.corpus, (positions + self.ahead) % size, window.batch_sizes)
-        inputs = np.stack([window.inputs[0], backward.inputs[1]])
-        targets = np.stack([window.targets[0], backward.targets[1]])
-        return Window(inputs, targets, window.batch_sizes)
+        # Stream by stream: the searches in a long text are twice as fast in its own order.
+        positions = (offset + rows[:, None] + steps[None, :]).ravel() % size
+        batch_sizes = [self.batch_size] * self.unroll_steps
+        window = make_window(self.corpus, positions, batch_sizes)
+        inputs, targets = window.inputs, window.targets
+        if self.ahead:
+            backward = make_window(self.corpus, (positions + self.ahead) % size, batch_sizes)
+            inputs = np.stack([inputs[0], backward.inputs[1]])
+            targets = np.stack([targets[0], backward.targets[1]])
+        inputs, targets = (
+            items.reshape(2, self.batch_size, -1).transpose(0, 2, 1).reshape(2, -1)
+            for items in (inputs, targets)
+        )
+        return Window(inputs, targets, batch_sizes)
 
 
 def evaluation_windows(

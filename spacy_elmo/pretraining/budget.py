@@ -13,7 +13,7 @@ import re
 from typing import Any, NamedTuple, Optional
 
 from ..model.config import BiLMConfig, Filters
-from .config import InitSettings, TrainingSettings, VocabularySettings
+from .config import AdvancedSettings, InitSettings, TrainingSettings, VocabularySettings
 
 EXAMPLES = '"2 cores, 60 minutes", "1 GPU, 1 day", "the paper"'
 _BUDGET = re.compile(
@@ -202,7 +202,7 @@ def choose(budget: Budget, n_tokens: int, speed: Optional[float] = None) -> Choi
     training = TrainingSettings(
         batch_size=batch_size,
         unroll_steps=UNROLL_STEPS,
-        n_negatives=sizes.n_negatives,
+        advanced=AdvancedSettings(n_negatives=sizes.n_negatives),
         dropout=0.0 if epochs < 1 else 0.1,
         learn_rate=sizes.learn_rate,
         warmup_steps=max(1, min(500, max(n_steps // 10, MIN_WARMUP_STEPS), n_steps // 2)),
@@ -238,8 +238,7 @@ def _paper() -> Choice:
         batch_size=3 * 128,
         unroll_steps=UNROLL_STEPS,
         directions="different",
-        state_reset=0.0,
-        n_negatives=8192,
+        advanced=AdvancedSettings(state_reset=0.0, n_negatives=8192),
         dropout=0.1,
         precision="float32",
         optimizer="adagrad",

@@ -9,9 +9,10 @@ newest `keep` checkpoints remain. A checkpoint that cannot be read is skipped wi
 the run resumes from the one before. Its file is then renamed to `.damaged`, never deleted.
 
 Invariant: the resumed run writes the same weights as a run that was not interrupted. So resuming
-raises an error if the text or a setting differs. (Settings that are newer than the checkpoint are
-not compared.) Only limits, settings of evaluation and output, and `accumulate_gradient` may differ
-(`FREE`). Some values may be lower, to save a run that diverged (`LOWERED`).
+raises an error if the text or a setting differs. Limits, settings of evaluation and output, and
+`accumulate_gradient` may differ (`FREE`). There are two exceptions: some values may be lower, to
+save a run that diverged (`LOWERED`); and a run may move to a machine for which another batch size
+is right (`BATCH`), and then the settings that depend on it may differ, too (`WITH_BATCH`).
 """
 
 import zipfile
@@ -39,9 +40,11 @@ PATTERN = f"checkpoint-{'[0-9]' * 10}.pt"  # Other programs write names like che
 # learning rate of later steps.
 FREE = (
     *("max_epochs", "max_steps", "max_tokens", "max_minutes", "patience", "eval_frequency"),
-    *("eval_tokens", "eval_streams", "checkpoint_minutes", "keep", "logger"),
-    "accumulate_gradient",
+    *("eval_tokens", "checkpoint_minutes", "keep", "logger"),
+    "advanced.accumulate_gradient",
 )
+BATCH = ("batch_size", "unroll_steps")
+WITH_BATCH = (*LOWERED, "warmup_steps")
 
 
 def save_checkpoint(
@@ -167,20 +170,24 @@ def check_same_run(content: dict[str, Any], config: PretrainingConfig, corpus: s
     content (dict): The result of `read_checkpoint`.
     config (PretrainingConfig): The settings of the resumed run.
     corpus (str): Checksum of the text of the resumed run.
-    RAISES (ValueError): The text or a setting differs. Settings in `LOWERED` may be lower.
+    RAISES (ValueError): The text or a setting differs. Settings in `LOWERED` may be lower. With
+        another batch size, the settings in `WITH_BATCH` may have any value.
     """
     now = comparable(config)
-    # Old checkpoints lack newer settings. These are not compared, except the sizes.
+    # A setting that a later version has is not in the checkpoint, and is not compared.
     sizes = BiLMConfig.from_dict(content["sizes"]).to_dict().items()
     then = {f"model.{name}": value for name, value in sizes} | content["config"]
-    may_be_lower = [f"training.{name}" for name in LOWERED]
+    batch, lowered, with_batch = (
+        [f"training.{name}" for name in names] for names in (BATCH, LOWERED, WITH_BATCH)
+    )
+    has_other_batch = any(then[name] != now[name] for name in batch)
     differing = [
         f"{name} was {then[name]!r} and is {now[name]!r}"
         for name in sorted(then.keys() & now.keys())
         if then[name] != now[name]
-        # Earlier versions wrote "en" if the config had no language.
-        and not (name == "lang" and now[name] == "xx")
-        and not (name in may_be_lower and now[name] < then[name])
+        and name not in batch
+        and not (name in lowered and now[name] < then[name])
+        and not (name in with_batch and has_other_batch)
     ]
     if content["corpus"] != corpus:
         differing.append("the training text is different")
@@ -196,10 +203,9 @@ def restored_model(content: dict[str, Any]) -> LanguageModel:
 
     `Trainer.load_state_dict` loads the weights.
     """
-    # Early versions did not write input vocabularies.
-    read = {name: InputVocabulary(s) for name, s in content.get("vocabularies", {}).items()}
+    read = {name: InputVocabulary(s) for name, s in content["vocabularies"].items()}
     bilm = BiLM(BiLMConfig.from_dict(content["sizes"]), Vocabularies(**read))
-    bilm.provenance = content.get("provenance", {})
+    bilm.provenance = content["provenance"]
     kind = content["config"]["training.softmax"]
     width = bilm.config.projection_dim
     softmax = make_softmax(kind, n_words=len(content["words"]), width=width)
@@ -211,10 +217,17 @@ def comparable(config: PretrainingConfig) -> dict[str, Any]:
     values: dict[str, Any] = {"lang": config.lang, "seed": config.seed}
     for name in ("noise", "case_noise"):
         values[f"corpus.{name}"] = getattr(config.corpus, name)
-    for section in ("pretraining", "vocabulary", "training"):
-        for name, value in getattr(config, section).model_dump().items():
-            if section != "training" or name not in FREE:
-                values[f"{section}.{name}"] = value
+    training = config.training.model_dump()
+    advanced = training.pop("advanced").items()
+    training.update({f"advanced.{name}": value for name, value in advanced})
+    kept = {name: value for name, value in training.items() if name not in FREE}
+    sections = {
+        "pretraining": config.pretraining.model_dump(),
+        "vocabulary": config.vocabulary.model_dump(),
+        "training": kept,
+    }
+    for section, settings in sections.items():
+        values.update({f"{section}.{name}": value for name, value in settings.items()})
     if config.pretraining.init is None:
         values |= {f"model.{name}": value for name, value in config.bilm.to_dict().items()}
     return values

@@ -75,50 +75,62 @@ class VocabularySettings(_Section):
     max_size: int = Field(default=30_000, ge=4)
 
 
+class AdvancedSettings(_Section):
+    """Section `[training.advanced]`: settings for special cases, each with its case.
+
+    * `accumulate_gradient`: if a batch does not fit into the memory. The model reads this number of
+      parts of the batch one after another, with the same result, except for dropout masks and
+      rounding.
+    * `n_negatives`: if the vocabulary is very small or very large. Number of words that the sampled
+      softmax draws in a step.
+    * `muon_learn_rate`: if you tune Muon. Highest rate of Muon's matrices.
+    * `decay_share`: if you may extend the run later. The learning rate falls only in this share of
+      the run, at its end.
+    * `state_reset`: if you compare with bilm-tf, where it is 0. Share of streams that start a
+      window from a zero state. Some of our models that never saw a zero state in training never
+      recovered from it.
+    """
+
+    accumulate_gradient: int = Field(default=1, ge=1)
+    n_negatives: int = Field(default=4096, ge=1)
+    muon_learn_rate: float = Field(default=0.02, gt=0.0)
+    decay_share: float = Field(default=1.0, gt=0.0, le=1.0)
+    state_reset: float = Field(default=0.1, ge=0.0, le=1.0)
+
+
 class TrainingSettings(_Section):
     """Section `[training]`: batches, optimizer, limits and evaluations.
 
     * `batch_size`: number of streams of text in a batch, the sum over all processes. A step reads
       a window of `unroll_steps` tokens of each stream. Without dropout, the number of processes
       changes the result only by rounding. Each process draws its own dropout masks.
-    * `accumulate_gradient`: number of parts of a batch. The model reads one part after another,
-      which needs less memory and has the same result, except for dropout masks and rounding.
     * `directions`: with "same", forward and backward model read the same text. With "different",
       they read different text, as in bilm-tf.
-    * `state_reset`: share of streams that start a window from a zero state. In bilm-tf it is 0, so
-      after the start its models never see a zero state. Some of our models that were trained
-      like this never recovered from a zero state.
     * `share_embedding_softmax`: a model of words has one table for the words that it reads and for
       the words that it predicts, as with bilm-tf's option of the same name.
     * `optimizer`: with "muon", Muon trains the matrices of LSTMs, projections and highways, and
-      Adam the other weights. `learn_rate` and `muon_learn_rate` are the highest rates of the run.
-      `weight_decay` is for the biLM's weights with AdamW, and for the matrices with Muon. A softmax
-      has none.
-    * `decay`: how the learning rate falls over the last `decay_share` of the run. "inverse_sqrt"
-      falls from the end of the warm-up.
+      Adam the other weights. `learn_rate` is the highest rate of the run. `weight_decay` is for the
+      biLM's weights with AdamW, and for the matrices with Muon. A softmax has none.
+    * `decay`: how the learning rate falls. "inverse_sqrt" falls from the end of the warm-up.
     * Limits (`max_...`): the first limit reached ends the run. 0 means no limit.
     * `patience`: number of evaluations without a better perplexity that end the run. 0: no limit.
     * `eval_tokens`: number of held-out tokens that each evaluation reads. 0: all.
     * `keep`: number of checkpoints to keep.
+    * `advanced`: settings whose defaults fit nearly every run.
     """
 
     batch_size: int = Field(default=128, ge=1)
     unroll_steps: int = Field(default=20, ge=1)
-    accumulate_gradient: int = Field(default=1, ge=1)
     directions: Literal["same", "different"] = "same"
-    state_reset: float = Field(default=0.1, ge=0.0, le=1.0)
     softmax: Literal["sampled", "full", "adaptive"] = "sampled"
     share_embedding_softmax: bool = False
-    n_negatives: int = Field(default=4096, ge=1)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
     precision: Literal["float32", "bf16", "auto"] = "auto"
     optimizer: Literal["adam", "adamw", "adagrad", "muon"] = "adam"
     learn_rate: float = Field(default=0.002, gt=0.0)
-    muon_learn_rate: float = Field(default=0.02, gt=0.0)
     weight_decay: float = Field(default=0.01, ge=0.0)
     warmup_steps: int = Field(default=100, ge=0)
     decay: Literal["cosine", "linear", "inverse_sqrt", "none"] = "cosine"
-    decay_share: float = Field(default=1.0, gt=0.0, le=1.0)
     grad_clip: float = Field(default=10.0, gt=0.0)
     max_epochs: int = Field(default=10, ge=0)
     max_steps: int = Field(default=0, ge=0)
@@ -127,10 +139,10 @@ class TrainingSettings(_Section):
     patience: int = Field(default=0, ge=0)
     eval_frequency: int = Field(default=1000, ge=1)
     eval_tokens: int = Field(default=50_000, ge=0)
-    eval_streams: int = Field(default=64, ge=1)
     checkpoint_minutes: float = Field(default=5.0, gt=0.0)
     keep: int = Field(default=2, ge=1)
     logger: Optional[dict[str, Any]] = None
+    advanced: AdvancedSettings = AdvancedSettings()
 
     @model_validator(mode="after")
     def _has_an_end(self) -> "TrainingSettings":
@@ -138,10 +150,11 @@ class TrainingSettings(_Section):
             raise ValueError(
                 "max_epochs, max_steps, max_tokens and max_minutes are all 0. Set one of them"
             )
-        if self.batch_size % self.accumulate_gradient:
+        n_parts = self.advanced.accumulate_gradient
+        if self.batch_size % n_parts:
             raise ValueError(
                 f"batch_size ({self.batch_size}) must be a multiple of accumulate_gradient "
-                f"({self.accumulate_gradient})"
+                f"({n_parts})"
             )
         return self
 
@@ -165,6 +178,7 @@ _KINDS: dict[str, type[_Section]] = {
     "corpus": CorpusSettings,
     "vocabulary": VocabularySettings,
     "training": TrainingSettings,
+    "training.advanced": AdvancedSettings,
 }
 _NAMES: dict[str, Iterable[str]] = {
     "system": ("seed",),
@@ -189,8 +203,12 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
         text = user_path(path).read_text("utf-8-sig")
         found = Config().from_str(text, interpolate=False)
         # Overrides can contain a section that the file does not have.
-        missing = {name.partition(".")[0] for name in overrides} - set(found)
-        _check_sections({**found, **dict.fromkeys(missing)}, str(path))
+        missing = {name.rpartition(".")[0] for name in overrides} - set(found)
+        _check_sections(
+            {**found, **dict.fromkeys(name.partition(".")[0] for name in missing)}, str(path)
+        )
+        if "advanced" in found.get("training", {}):
+            missing.discard("training.advanced")
         text += "".join(f"\n[{section}]\n" for section in sorted(missing))
         config = Config().from_str(text, overrides=overrides)
     except (ConfigValidationError, configparser.Error, UnicodeDecodeError) as error:
@@ -221,7 +239,8 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
                 f"for example `paths.{name}=PATH`."
             )
     sizes = {key: value for key, value in config.get("model", {}).items() if key[0] != "@"}
-    for section, given in {**config, "model": sizes}.items():
+    advanced = config.get("training", {}).get("advanced", {})
+    for section, given in {**config, "model": sizes, "training.advanced": advanced}.items():
         for name in given if section in ("model", *_KINDS) else ():
             if name not in _NAMES[section]:
                 similar = similar_setting(name)
@@ -235,7 +254,7 @@ def check_config(config: Config, source: str = "the config") -> PretrainingConfi
         "lang": config.get("nlp", {}).get("lang") or "xx",
         "seed": config.get("system", {}).get("seed", 0),
         "bilm": bilm,
-        **{section: config.get(section, {}) for section in _KINDS},
+        **{section: config.get(section, {}) for section in _KINDS if "." not in section},
     }
     try:
         return PretrainingConfig(**values)
@@ -264,5 +283,7 @@ def _problem(found: Any) -> str:
     """Convert an error of pydantic to text that names the section, the setting and its value."""
     said = found["msg"].removeprefix("Value error, ").replace("Input should be", "it should be")
     names = list(map(str, found["loc"]))
+    if names[:2] == ["training", "advanced"]:
+        names[:2] = ["training.advanced"]
     section = f"[{names.pop(0)}] " if names[0] in _KINDS else ""
     return section + (f"{'.'.join(names)} = {found['input']!r}: {said}" if names else said)

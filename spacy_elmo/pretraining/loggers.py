@@ -1,4 +1,4 @@
-"""Adapter that lets a pretraining run use spaCy's loggers, and a logger for TensorBoard."""
+"""Adapter that lets a pretraining run use spaCy's loggers."""
 
 import math
 import sys
@@ -9,8 +9,6 @@ import catalogue
 from spacy import registry
 from spacy.language import Language
 
-from ..files import PathSetting, user_path
-from ..files.optional import import_optional
 from ..text.reading import blank_pipeline
 
 if TYPE_CHECKING:
@@ -115,41 +113,3 @@ def step_info(
         "words": n_tokens,
     }
     return info if output_path is None else {**info, "output_path": output_path}
-
-
-@registry.loggers("spacy-elmo.TensorBoard.v1")
-def make_tensorboard_logger(log_dir: PathSetting) -> SetUp:
-    """Make a logger that writes scalars for TensorBoard.
-
-    Use it in `spacy elmo pretrain` or in `spacy train`.
-
-    log_dir (Union[str, int, Path]): Folder for the event files. Show it with
-        `tensorboard --logdir`.
-    RETURNS (Callable): A logger with spaCy's interface.
-    RAISES (ImportError): TensorBoard is not installed.
-    """
-    tensorboard = import_optional("torch.utils.tensorboard", "spacy-elmo.TensorBoard.v1")
-
-    def set_up(
-        nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
-    ) -> tuple[LogStep, Finalize]:
-        writer = tensorboard.SummaryWriter(str(user_path(log_dir)))
-
-        def log_step(info: Optional[Info]) -> None:
-            if info is None:
-                return
-            for name, value in _scalars(info).items():
-                writer.add_scalar(name, value, info["step"])
-            writer.flush()
-
-        return log_step, writer.close
-
-    return set_up
-
-
-def _scalars(info: Info) -> dict[str, float]:
-    """Return the numbers to log, by tag. Scores that are None or dicts are omitted."""
-    values = {"score": info["score"], "words": info["words"], "epoch": info["epoch"]}
-    for group, given in (("loss", info["losses"]), ("scores", info["other_scores"])):
-        values.update({f"{group}/{name}": value for name, value in (given or {}).items()})
-    return {name: float(value) for name, value in values.items() if isinstance(value, (int, float))}

@@ -12,6 +12,9 @@ from ..language_model.model import LanguageModel
 from .config import TrainingSettings
 from .muon import Muon, muon_groups
 
+# Adam's beta2, and the tokens of a step for which it is meant.
+BETA1, BETA2, BETA2_TOKENS = 0.9, 0.999, 2560
+
 
 class Optimizers:
     """Optimizers of the biLM and of the softmax.
@@ -37,7 +40,7 @@ class Optimizers:
         self.softmax = model.softmax
         self.bilm_weights = list(model.bilm.parameters())
         matrices = muon_groups(model.bilm) if settings.optimizer == "muon" else []
-        rates = {"lr": settings.muon_learn_rate, "weight_decay": settings.weight_decay}
+        rates = {"lr": settings.advanced.muon_learn_rate, "weight_decay": settings.weight_decay}
         taken = {id(weight) for group in matrices for weight in group["params"]}
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
         self.bilm_optimizer = _make(settings, rest, rows=False, weight_decay=settings.weight_decay)
@@ -93,7 +96,9 @@ class Optimizers:
             for name in ("bias",) if is_shared else ("weight", "bias"):
                 weight, grad = getattr(self.softmax, name), getattr(rows, name).grad
                 weight.grad = torch.sparse_coo_tensor(index, grad, weight.shape, is_coalesced=True)
-        muon_learn_rate = learn_rate / self.settings.learn_rate * self.settings.muon_learn_rate
+        muon_learn_rate = (
+            learn_rate / self.settings.learn_rate * self.settings.advanced.muon_learn_rate
+        )
         for name, optimizer in self.by_name.items():
             for group in optimizer.param_groups:
                 group["lr"] = muon_learn_rate if name == "matrices" else learn_rate
@@ -114,14 +119,15 @@ class Optimizers:
         return {name: optimizer.state_dict() for name, optimizer in self.by_name.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Restore the states of the optimizers from the result of `state_dict`.
+        """Restore the moments of the optimizers from the result of `state_dict`.
 
-        The states may be from another device. So each optimizer keeps its own setting `fused`: the
-        fused Adagrad of the CPU does not exist on a GPU.
+        The states may be from another device, or from a run with another batch size. So each
+        optimizer keeps its own settings: the fused Adagrad of the CPU does not exist on a GPU, and
+        `beta2` depends on the batch size.
         """
         for name, optimizer in self.by_name.items():
             groups = [
-                {**group, "fused": own["fused"]} if "fused" in own else group
+                {**own, "params": group["params"]}
                 for group, own in zip(states[name]["param_groups"], optimizer.param_groups)
             ]
             optimizer.load_state_dict({**states[name], "param_groups": groups})
@@ -143,12 +149,25 @@ def learn_rate_factor(
     warm = min(1.0, (since + 1) / max(1, settings.warmup_steps))
     if step < softmax_warmup or settings.decay == "none":
         return warm
-    decayed = max(0.0, 1.0 - (1.0 - fraction_done) / settings.decay_share)
+    decayed = max(0.0, 1.0 - (1.0 - fraction_done) / settings.advanced.decay_share)
     if settings.decay == "linear":
         return warm * (1.0 - decayed)
     if settings.decay == "cosine":
         return warm * 0.5 * (1.0 + math.cos(math.pi * decayed))
     return warm * math.sqrt(max(1, settings.warmup_steps) / max(settings.warmup_steps, since + 1))
+
+
+def beta2_of(step_tokens: int) -> float:
+    """Return Adam's beta2: its moving average of squared gradients has a half-life in tokens.
+
+    With the usual 0.999 and steps of 2,560 tokens, the half-life is 1.8 million tokens. Larger
+    steps get a lower beta2 with the same half-life (Marek et al. 2025, arXiv 2507.07101).
+    Otherwise, the average would remember most of a run. Smaller steps keep 0.999.
+
+    step_tokens (int): Number of tokens that all processes read in a step.
+    RETURNS (float): beta2.
+    """
+    return BETA2 ** max(1.0, step_tokens / BETA2_TOKENS)
 
 
 def _make(
@@ -159,11 +178,14 @@ def _make(
     weight_decay: float,
 ) -> torch.optim.Optimizer:
     rate = settings.learn_rate
+    betas = BETA1, beta2_of(settings.batch_size * settings.unroll_steps)
     if settings.optimizer == "adagrad":
         fused = None if rows or weights[0].is_cuda else True  # on CPUs, for dense gradients
         return torch.optim.Adagrad(weights, lr=rate, initial_accumulator_value=1.0, fused=fused)
     if rows:
-        return torch.optim.SparseAdam(weights, lr=rate)
+        return torch.optim.SparseAdam(weights, lr=rate, betas=betas)
     if settings.optimizer == "adamw":
-        return torch.optim.AdamW(weights, lr=rate, weight_decay=weight_decay, fused=True)
-    return torch.optim.Adam(weights, lr=rate, fused=True)
+        return torch.optim.AdamW(
+            weights, lr=rate, betas=betas, weight_decay=weight_decay, fused=True
+        )
+    return torch.optim.Adam(weights, lr=rate, betas=betas, fused=True)

@@ -53,7 +53,6 @@ class Reporter:
         self.trainer = trainer
         self.output, self.corpus = output, corpus
         is_resumed = checkpoint is not None
-        # Earlier versions did not write "models".
         models = (checkpoint or {}).get("models") or {}
         self.last_report: dict[str, Any] = models.get("report", {})
         first = trainer.processes.is_first
@@ -72,8 +71,9 @@ class Reporter:
                 f"The first {trainer.softmax_warmup:,} steps train only the new softmax "
                 f"(softmax_warmup)"
             )
-        if is_resumed:
+        if checkpoint is not None:
             self.msg.info(f"Resuming from step {trainer.progress.step:,}")
+            self._say_other_streams(checkpoint["states"]["batch_size"])
         form = "{percentage:3.0f}% |{bar}| {elapsed}<{remaining}{postfix}"
         done = trainer.fraction_done
         self.bar = progress_bar(1.0, initial=done, bar_format=form, disable=not first)
@@ -245,6 +245,15 @@ class Reporter:
                 f"the logger failed, so the run continues without it: {error!r}", file=sys.stderr
             )
             self.log_step = lambda info: None
+
+    def _say_other_streams(self, n_before: int) -> None:
+        """Print what a run loses if it is resumed with another number of streams."""
+        n_now = self.trainer.batches.batch_size
+        if n_now != n_before:
+            self.msg.warn(
+                f"The run had {n_before} streams and has {n_now} now: LSTM states start from "
+                f"zeros. In this epoch, some text is read twice and some is not read"
+            )
 
     def _say_sizes(self) -> None:
         trainer, batches = self.trainer, self.trainer.batches

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from operator import attrgetter
 from typing import Any, Optional
 
 from torch import Tensor
@@ -17,7 +18,7 @@ from ..bilm.model import is_finite
 from .config import TrainingSettings
 
 # If a run diverges, a lower value of one of these settings may help.
-LOWERED = ("learn_rate", "muon_learn_rate", "grad_clip")
+LOWERED = ("learn_rate", "advanced.muon_learn_rate", "grad_clip")
 
 
 @contextmanager
@@ -87,8 +88,8 @@ def diverged(what: str, step: int, settings: TrainingSettings) -> FloatingPointE
     settings (TrainingSettings): The settings of the run.
     RETURNS (FloatingPointError): The error for the caller to raise.
     """
-    names = [n for n in LOWERED if n != "muon_learn_rate" or settings.optimizer == "muon"]
-    values = " or ".join(f"{name} ({getattr(settings, name)})" for name in names)
+    names = [n for n in LOWERED if "muon" not in n or settings.optimizer == "muon"]
+    values = " or ".join(f"{name} ({attrgetter(name)(settings)})" for name in names)
     return FloatingPointError(
         f"{what} at step {step}: lower {values}. Resume the run with the lower value; if it ends "
         f"like this again, overwrite it."

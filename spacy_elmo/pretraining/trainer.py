@@ -1,9 +1,12 @@
 """Training loop of a language model.
 
 Invariant: the result of a step depends only on the settings, the text, the states of model and
-optimizers, and the number of the step. Windows, noise and random draws are computed from the seed
-and this number, so no generator carries a state. So a resumed run and a run that was not
-interrupted have the same weights, bit for bit.
+optimizers, the number of the step and the number of tokens before it. The window follows from the
+tokens, and noise and random draws from the seed and the step, so no generator carries a state. So
+a resumed run and a run that was not interrupted have the same weights, bit for bit.
+
+On a GPU, a step waits for nothing: a thread reads the next window, and the loss of a step is read
+in the next one. So the GPU always has work.
 
 With several processes, each process trains on its own streams. The processes average their
 gradients, and make the same update. Without dropout, a step of several processes equals a step of
@@ -13,7 +16,7 @@ make the masks equal, each process would have to draw the masks of all streams.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Optional
@@ -26,21 +29,19 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..bilm.lstm import BiLMState
 from ..bilm.precision import without_tf32
+from ..bilm.sections import section
 from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..language_model.model import BiLMEncoder, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
-from ..language_model.windows import TrainingBatches, Window
+from ..language_model.windows import TrainingBatches
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
-from .noise import change_case_of_inputs, misspell_inputs
+from .losses import PendingLosses
 from .optimizers import Optimizers, learn_rate_factor
+from .reader import ReadAhead, TrainingPart, TrainingWindow, WindowReader, draw_seed
 from .stopping import check_finite, diverged, stop_signals
-
-# Numbers of the random streams for misspelled words and for letter case. A process has the stream
-# `rank + 1` for itself.
-NOISE, CASE_NOISE = 1 << 20, 1 << 21
 
 
 @dataclass
@@ -85,6 +86,8 @@ class Trainer:
     dev (Corpus): Held-out text.
     model (Optional[LanguageModel]): The model; default: the initial model of the settings.
     processes (Optional[Processes]): The processes of the run. Default: only this process.
+    is_pipelined (Optional[bool]): Whether to read the next window in a thread, and to check the
+        loss of a step only in the next step. Default: on a GPU.
     RAISES (ValueError): `batch_size` is not a multiple of the number of processes times
         `accumulate_gradient`, or the text is too short.
     """
@@ -97,6 +100,7 @@ class Trainer:
         *,
         model: Optional[LanguageModel] = None,
         processes: Optional[Processes] = None,
+        is_pipelined: Optional[bool] = None,
     ):
         self.config, self.settings = config, config.training
         self.train_corpus, self.dev_corpus = train, dev
@@ -115,14 +119,29 @@ class Trainer:
             unroll_steps=self.settings.unroll_steps,
             seed=config.seed,
             directions=self.settings.directions,
-            multiple=self.processes.size * self.settings.accumulate_gradient,
+            multiple=self.processes.size * self.settings.advanced.accumulate_gradient,
         )
         self.words = self.model.vocabulary.ids_of(train.types)
+        reader = WindowReader(
+            self.batches,
+            self.model.bilm.indexer,
+            self.words,
+            config.corpus,
+            seed=config.seed,
+            n_directions=self.model.bilm.config.n_directions,
+            rank=self.processes.rank,
+            size=self.processes.size,
+            n_parts=self.settings.advanced.accumulate_gradient,
+        )
+        # On a CPU, a thread would take its time from the step.
+        is_gpu = self.processes.device.type == "cuda" if is_pipelined is None else is_pipelined
+        self.read: Callable[[int, int], TrainingWindow] = ReadAhead(reader) if is_gpu else reader
+        self.losses = PendingLosses(n_waiting=int(is_gpu))
         self.state = self.model.bilm.zero_state(self.batches.batch_size // self.processes.size)
         self.contexts: Any = BiLMEncoder(self.model.bilm)
         if self.processes.size > 1:
             self.contexts = DistributedDataParallel(self.contexts)
-        elif self.settings.accumulate_gradient == 1 and not self.settings.dropout:
+        elif self.settings.advanced.accumulate_gradient == 1 and not self.settings.dropout:
             self.contexts.record(len(self.state), self.batches.unroll_steps, self.product_dtype)
         # All processes must compute the same update: use bfloat16 only if all can.
         common = self.processes.agree(int(self.product_dtype is not None))
@@ -135,10 +154,13 @@ class Trainer:
     @property
     def limits(self) -> dict[str, float]:
         """Finished part of the run for each limit, by name. 1 means that the limit is reached."""
-        settings, steps = self.settings, self.progress.step
+        settings = self.settings
         limits = {
-            "max_epochs": (steps, settings.max_epochs * self.batches.steps_per_epoch),
-            "max_steps": (steps, settings.max_steps),
+            "max_epochs": (
+                self.window_number,
+                settings.max_epochs * self.batches.steps_per_epoch,
+            ),
+            "max_steps": (self.progress.step, settings.max_steps),
             "max_tokens": (self.progress.tokens, settings.max_tokens),
             "max_minutes": (self.progress.elapsed, settings.max_minutes * 60),
         }
@@ -182,7 +204,7 @@ class Trainer:
                     self.progress.before = self._perplexity().mean
                     began += time.monotonic() - paused  # It does not count for max_minutes.
                 started = time.perf_counter()
-                self.step()
+                self.start_step()
                 self.progress.seconds += time.perf_counter() - started
                 elapsed = time.monotonic() - began if self.processes.is_first else 0.0
                 self.progress.elapsed, stop = self.processes.sum([elapsed, float(len(signals))])
@@ -194,44 +216,78 @@ class Trainer:
                     return
 
     def step(self) -> float:
-        """Train for one step.
+        """Train for one step, and wait for its loss.
 
         RETURNS (float): The loss in nats, the mean over all processes' predictions.
         RAISES (FloatingPointError): The loss is not finite.
         """
+        self.start_step()
+        self.wait()
+        return self.progress.losses[-1]
+
+    def start_step(self) -> None:
+        """Train for one step. On a GPU, do not wait until it is computed.
+
+        RAISES (FloatingPointError): The loss of this step, or on a GPU of the step before, is not
+            finite.
+        """
         self.model.train()
         step, settings = self.progress.step, self.settings
         alone = step < self.softmax_warmup
-        window, types = self._window(step)
-        torch.manual_seed(self._seed(step, 1 + self.processes.rank))
-        rows = self._softmax_rows(window, step)
-        n_parts, state = settings.accumulate_gradient, self._reset(step)
+        with section("reader"):
+            window = self.read(step, self.window_number)
+        torch.manual_seed(draw_seed(self.config.seed, step, 1 + self.processes.rank))
+        with section("softmax"):
+            rows = self._softmax_rows(window, step)
+        n_parts, state = settings.advanced.accumulate_gradient, self._reset(step)
         losses, states = [], []
-        for part in range(n_parts):
-            at = self.processes.rank * n_parts + part
-            mine = window.part(at, self.processes.size * n_parts)
-            size = mine.batch_sizes[0]
-            before = state.rows(range(part * size, (part + 1) * size))
+        for number, part in enumerate(window.parts):
+            size = part.inputs.batch_sizes[0]
+            mine = range(number * size, (number + 1) * size)
+            before = state if n_parts == 1 else state.rows(mine)
             # The processes exchange gradients only in the last part, for all parts together.
-            is_local = self.processes.size > 1 and (alone or part + 1 < n_parts)
+            is_local = self.processes.size > 1 and (alone or number + 1 < n_parts)
             with self.contexts.no_sync() if is_local else nullcontext():
-                loss, after = self._loss(mine, types, before, rows, alone)
-                with without_tf32():
+                loss, after = self._loss(part, before, rows, alone)
+                with section("backward"), without_tf32():
                     (loss / n_parts).backward()
             losses.append(loss.detach())
             states.append(after.detach())
         loss = torch.stack(losses).mean()
         self.processes.mean_(loss, *self.optimizers.softmax_gradients(rows))
-        value = float(loss)
-        if not math.isfinite(value):
-            raise diverged(f"the loss became {value}", step, settings)
-        self.norm_sum += self.optimizers.clip(rows)  # Do not wait for the GPU to read the norm.
-        self.optimizers.step(self.learn_rate, rows)
+        self.losses.add(step, loss)
+        self._take_losses(self.losses.take())
+        with section("optimizer"):
+            # Do not wait for the GPU to read the norm.
+            self.norm_sum += self.optimizers.clip(rows)
+            self.optimizers.step(self.learn_rate, rows)
         self.state = BiLMState.concatenate(states)
         self.progress.step += 1
-        self.progress.tokens += window.inputs.shape[1]
-        self.progress.losses.append(value)
-        return value
+        self.progress.tokens += window.n_tokens
+
+    @property
+    def window_number(self) -> int:
+        """Number of the next window in the text, through all epochs.
+
+        It follows from the tokens that were read, not from the step: so a run that is resumed with
+        other streams continues at the same share of its epoch.
+        """
+        return self.progress.tokens // (self.batches.batch_size * self.batches.unroll_steps)
+
+    def wait(self) -> None:
+        """Wait until the GPU has computed the losses of all steps.
+
+        RAISES (FloatingPointError): A loss is not finite.
+        """
+        self._take_losses(self.losses.take(n_waiting=0))
+
+    def _take_losses(self, losses: list[tuple[int, float]]) -> None:
+        """Note the losses of steps, and check them."""
+        for step, value in losses:
+            if not math.isfinite(value):
+                self.progress.step = step
+                raise diverged(f"the loss became {value}", step, self.settings)
+            self.progress.losses.append(value)
 
     @property
     def learn_rate(self) -> float:
@@ -245,6 +301,7 @@ class Trainer:
 
         RAISES (FloatingPointError): The perplexity or a weight is not finite.
         """
+        self.wait()
         figures = self._perplexity()
         progress = self.progress
         if not math.isfinite(figures.mean):
@@ -267,7 +324,7 @@ class Trainer:
         progress = self.progress
         return {
             "step": progress.step,
-            "epoch": progress.step / self.batches.steps_per_epoch,
+            "epoch": self.window_number / self.batches.steps_per_epoch,
             "tokens": progress.tokens,
             "seconds": round(progress.seconds, 2),
             "elapsed": round(progress.elapsed, 2),
@@ -284,6 +341,7 @@ class Trainer:
         RETURNS (dict): The states, as nested dicts and lists of tensors, numbers and strings.
         RAISES (FloatingPointError): A weight is not finite.
         """
+        self.wait()
         learned = {
             "bilm": self.model.bilm.state_dict(),
             "softmax": self.model.softmax.state_dict(),
@@ -301,82 +359,57 @@ class Trainer:
         }
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Continue from the states of another trainer with the same settings and text.
+        """Continue from the states of another trainer with the same text.
+
+        With another number of streams, each stream is at another place of the text. So the LSTM
+        states start from zeros, and the run continues at the same share of its epoch: until the
+        end of this epoch, some text is read twice and some is not read.
 
         states (dict): The result of `state_dict`. The number of processes may differ.
-        RAISES (ValueError): The number of streams differs. This can happen with short texts.
         """
-        if states["batch_size"] != self.batches.batch_size:
-            raise ValueError(
-                f"the run had {states['batch_size']} streams, but now it would have "
-                f"{self.batches.batch_size}. Resume with the earlier number of processes and the "
-                f"earlier accumulate_gradient."
-            )
         self.model.bilm.load_state_dict(states["bilm"])
         self.model.softmax.load_state_dict(states["softmax"])
         self.optimizers.load_state_dict(states["optimizers"])
-        parts = (states[name][:, :, self._rows] for name in ("hidden", "cell"))
-        self.state = BiLMState(*(part.to(self.processes.device) for part in parts))
-        # Early versions wrote the time in which a run waited for a processor.
-        known = {name: value for name, value in states["progress"].items() if name != "waited"}
-        self.progress = RunProgress(**known)
-        # Early versions did not write the sum of the norms.
-        unknown = torch.tensor(math.nan if self.progress.losses else 0.0)
-        self.norm_sum = states.get("norm_sum", unknown).clone().to(self.processes.device)
+        if states["batch_size"] == self.batches.batch_size:
+            parts = (states[name][:, :, self._rows] for name in ("hidden", "cell"))
+            self.state = BiLMState(*(part.to(self.processes.device) for part in parts))
+        self.progress = RunProgress(**states["progress"])
+        self.norm_sum = states["norm_sum"].clone().to(self.processes.device)
         self.softmax_warmup = states["softmax_warmup"]
 
-    def _window(self, step: int) -> tuple[Window, Sequence[str]]:
-        """Return the window of a step, with the noise that is set, and the strings of its ids."""
-        window, types = self.batches.at(step), self.train_corpus.types
-        corpus = self.config.corpus
-        if corpus.case_noise:
-            rng = np.random.default_rng(self._seed(step, CASE_NOISE))
-            window, types = change_case_of_inputs(window, types, corpus.case_noise, rng)
-        if corpus.noise:
-            rng = np.random.default_rng(self._seed(step, NOISE))
-            window, types = misspell_inputs(window, types, corpus.noise, rng)
-        return window, types
-
     def _loss(
-        self,
-        window: Window,
-        types: Sequence[str],
-        state: BiLMState,
-        rows: Optional[SoftmaxRows],
-        alone: bool,
+        self, part: TrainingPart, state: BiLMState, rows: Optional[SoftmaxRows], alone: bool
     ) -> tuple[Tensor, BiLMState]:
         dropout = self.settings.dropout
         with torch.no_grad() if alone else nullcontext():
-            contexts, after = self.contexts(window, types, state, dropout, self.product_dtype)
-        contexts = F.dropout(contexts, dropout)
-        targets = self._to_device(self.words[self._targets(window)].ravel())
-        softmax = self.model.softmax
-        if isinstance(softmax, AdaptiveSoftmax):
-            return softmax.loss(contexts, targets), after
-        assert rows is not None
-        return softmax.loss(contexts, targets, rows, self.product_dtype), after
+            contexts, after = self.contexts(part.inputs, state, dropout, self.product_dtype)
+        with section("softmax"):
+            contexts = F.dropout(contexts, dropout)
+            targets = self.model.bilm.to_device(part.targets)
+            softmax = self.model.softmax
+            if isinstance(softmax, AdaptiveSoftmax):
+                return softmax.loss(contexts, targets), after
+            assert rows is not None
+            return softmax.loss(contexts, targets, rows, self.product_dtype), after
 
-    def _softmax_rows(self, window: Window, step: int) -> Optional[SoftmaxRows]:
+    def _softmax_rows(self, window: TrainingWindow, step: int) -> Optional[SoftmaxRows]:
         """Return the softmax rows of targets and candidates; None for an adaptive softmax."""
         softmax = self.model.softmax
         if isinstance(softmax, AdaptiveSoftmax):
             return None
         candidates = softmax.all_words()
         if self.settings.softmax == "sampled":
-            generator = torch.Generator().manual_seed(self._seed(step, 0))
-            candidates = softmax.draw_negatives(self.settings.n_negatives, generator)
-        targets = self._to_device(self.words[np.unique(self._targets(window))])
-        return softmax.rows(targets, candidates)
-
-    def _targets(self, window: Window) -> np.ndarray:
-        """Return the ids of the tokens to predict, one row per direction of the model."""
-        return window.targets[: self.model.bilm.config.n_directions]
+            generator = torch.Generator().manual_seed(draw_seed(self.config.seed, step, 0))
+            candidates = softmax.draw_negatives(self.settings.advanced.n_negatives, generator)
+        return softmax.rows(torch.from_numpy(window.targets), candidates)
 
     def _reset(self, step: int) -> BiLMState:
         """Return the LSTM state after the last step, set to 0 in a random share of the streams."""
-        share = np.random.default_rng(self._seed(step, 0)).random(self.batches.batch_size)
-        kept = share[self._rows] >= self.settings.state_reset
-        mask = self._to_device(kept).to(self.state.hidden).unsqueeze(1)
+        share = np.random.default_rng(draw_seed(self.config.seed, step, 0)).random(
+            self.batches.batch_size
+        )
+        kept = share[self._rows] >= self.settings.advanced.state_reset
+        mask = self.model.bilm.to_device(kept).to(self.state.hidden).unsqueeze(1)
         return BiLMState(self.state.hidden * mask, self.state.cell * mask)
 
     @property
@@ -396,14 +429,6 @@ class Trainer:
         return perplexity(
             self.model,
             self.dev_corpus,
-            n_streams=self.settings.eval_streams,
             max_items=self.settings.eval_tokens,
             processes=self.processes,
         )
-
-    def _seed(self, step: int, stream: int) -> int:
-        sequence = np.random.SeedSequence([self.config.seed, step, stream])
-        return int(sequence.generate_state(1, "uint64")[0] >> np.uint64(1))
-
-    def _to_device(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array).to(self.processes.device)

@@ -38,7 +38,7 @@ class Shards:
             raise IndexError(f"an index is outside of the {len(self)} items")
         pieces = np.searchsorted(self._ends, where, "right")
         found = np.empty(where.shape, self._arrays[0].dtype)
-        for piece in np.unique(pieces):
+        for piece in np.flatnonzero(np.bincount(pieces.ravel())):
             here = pieces == piece
             found[here] = self._arrays[piece][where[here] - firsts[piece]]
         return found

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 import spacy
+import srsly
 from thinc.api import Config
 
 from spacy_elmo.language_model.frozen import read_language_model
@@ -62,7 +63,7 @@ def test_models_of_running_text_have_its_language_and_tokens(folder, monkeypatch
 def test_an_interrupted_run_is_resumed_finished_and_overwritten(folder, monkeypatch):
     """Ctrl-C lets the step end and writes a checkpoint; the messages say how to go on."""
     limits = ("--training.max_epochs", "100", "--training.max_minutes", "60")
-    step = Trainer.step
+    step = Trainer.start_step
 
     def step_with_ctrl_c(self):
         if self.progress.step == 2:
@@ -70,7 +71,7 @@ def test_an_interrupted_run_is_resumed_finished_and_overwritten(folder, monkeypa
         return step(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "step", step_with_ctrl_c)
+        patch.setattr(Trainer, "start_step", step_with_ctrl_c)
         shown = pretrain(*steps(6), *limits, status=130)
     assert "Stopped at step 3. To resume from out/checkpoints, run it again" in shown
     (left,) = checkpoints(folder / "out" / "checkpoints")
@@ -131,3 +132,14 @@ def test_unknown_options_and_languages_are_refused(folder, option, meant, status
     assert option in shown or status == 1
     assert meant in shown
     assert not (folder / "out").exists()
+
+
+def test_profile_writes_no_run(folder):
+    pretrain(*steps(2))
+    before = {path: path.read_bytes() for path in (folder / "out").rglob("*.pt")}
+    shown = pretrain("--resume", "--profile", 2)
+    assert "2 steps of 4 streams x 8 tokens" in shown
+    result = srsly.read_json(folder / "out" / "profile.json")
+    assert result["steps"] == 2 and result["sections"]["lstms"]["cpu"] > 0
+    assert {path: path.read_bytes() for path in (folder / "out").rglob("*.pt")} == before
+    assert metrics(folder / "out")[-1]["step"] == 2

@@ -13,6 +13,7 @@ import pytest
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.frozen.model import FrozenBiLM
 from spacy_elmo.model.memory import Weights
+from spacy_elmo.pretraining.config import AdvancedSettings
 from spacy_elmo.weights import read_weights, safetensors_file
 from spacy_elmo.weights.allennlp import AllenNLP
 from spacy_elmo.weights.bundle import ModelBundle
@@ -161,15 +162,20 @@ def check_refused(read: Callable[[], Any], *parts: Any) -> str:
 
 
 def pretraining_config(train: str = "train.txt", dev: str = "dev.txt", **training: Any) -> Any:
-    """Settings of a pretraining run that takes seconds, as a config's dict."""
+    """Settings of a pretraining run that takes seconds, as a config's dict.
+
+    training: Settings of `[training]` and of `[training.advanced]`.
+    """
     settings = {"batch_size": 4, "unroll_steps": 8, "n_negatives": 16, "dropout": 0.0}
     settings |= {"precision": "float32", "learn_rate": 0.01, "warmup_steps": 5}
-    settings |= {"max_epochs": 0, "max_steps": 3, "eval_streams": 2}
+    settings |= {"max_epochs": 0, "max_steps": 3, **training}
+    names = settings.keys() & AdvancedSettings.model_fields.keys()
+    advanced = {name: settings.pop(name) for name in sorted(names)}
     sizes = {"lstm_dim": 16, "projection_dim": 8, "char_embed_dim": 4}
     return {
         "nlp": {"lang": "en"},
         "model": {**sizes, "filters": [[1, 4], [2, 8], [3, 8]], "max_characters_per_token": 12},
         "corpus": {"train": train, "dev": dev},
         "vocabulary": {"min_count": 1},
-        "training": {**settings, **training},
+        "training": {**settings, "advanced": advanced},
     }

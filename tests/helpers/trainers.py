@@ -17,9 +17,10 @@ TEXT = [["the", "cat", "sat", "on", "a", "mat", "."], ["dogs", "run", "far", "!"
 CORPUS = read_corpus(TEXT)
 
 
-def make(seed=0, **training):
+def make(seed=0, is_pipelined=None, **training):
     settings = {**pretraining_config(**training), "system": {"seed": seed}}
-    return Trainer(check_config(Config(settings)), CORPUS, CORPUS)
+    config = check_config(Config(settings))
+    return Trainer(config, CORPUS, CORPUS, is_pipelined=is_pipelined)
 
 
 def run(trainer, **settings):

@@ -64,7 +64,8 @@ FEW = "min_count=1 dropout=0.1 max_epochs=20 warmup_steps=48 eval_frequency=9 ev
     ],
 )
 def test_settings_of_budgets(budget, n_tokens, expected):
-    sections = choose(parse_budget(budget), n_tokens).sections().values()
+    sections = [*choose(parse_budget(budget), n_tokens).sections().values()]
+    sections += [section["advanced"] for section in sections if "advanced" in section]
     found = {k: str(v).replace(" ", "") for section in sections for k, v in section.items()}
     wanted = dict(setting.split("=") for setting in expected.split())
     assert {name: found[name] for name in wanted} == wanted

@@ -10,7 +10,7 @@ from thinc.api import Config
 
 from spacy_elmo.pretraining import checkpoint as module
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint, save_checkpoint
-from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.config import AdvancedSettings, check_config
 
 from helpers.full_disk import room_for
 from helpers.models import pretraining_config
@@ -176,20 +176,23 @@ def check(content, changes, corpus="abc"):
     settings = pretraining_config(**RANDOM)
     for name, value in changes.items():
         section, key = name.split(".")
-        settings.setdefault(section, {})[key] = value
+        place = settings.setdefault(section, {})
+        (place["advanced"] if key in AdvancedSettings.model_fields else place)[key] = value
     module.check_same_run(content, check_config(Config(settings)), corpus)
 
 
 def test_what_must_not_differ_is_named(content):
     changes = {"system.seed": 3, "nlp.lang": "de", "model.lstm_dim": 20, "vocabulary.min_count": 2}
     changes |= {"model.filters": [[1, 4]], "corpus.noise": 0.5, "pretraining.vocabulary": "new"}
-    training = {"learn_rate": 0.5, "softmax": "full", "dropout": 0.1, "batch_size": 8}
+    training = {"learn_rate": 0.5, "softmax": "full", "dropout": 0.1}
     training |= {"state_reset": 0.0, "precision": "bf16", "decay": "none"}
     changes.update({f"training.{name}": value for name, value in training.items()})
     with pytest.raises(ValueError, match=r"cannot be resumed.*`overwrite=True`") as error:
         check(content, changes, "xyz")
-    for name in [name.removeprefix("system.").removeprefix("nlp.") for name in changes]:
-        assert f" {name} was " in str(error.value)
+    named = {"system.seed": "seed", "nlp.lang": "lang"}
+    named["training.state_reset"] = "training.advanced.state_reset"
+    for name in changes:
+        assert f" {named.get(name, name)} was " in str(error.value)
     for part in ("seed was 0 and is 3", "softmax was 'sampled' and is 'full'", "text is different"):
         assert part in str(error.value)
     assert "n_negatives" not in str(error.value)
@@ -202,24 +205,32 @@ def test_another_initial_model_has_its_own_sizes(content):
     assert "model." not in str(error.value)
 
 
-def test_checkpoint_of_an_early_version(content):
-    """Settings that it does not know are not compared, but sizes are."""
-    unknown = {"training.muon_learn_rate", "model.use_skip_connections", "vocabulary.max_size"}
+def test_settings_newer_than_a_checkpoint_are_not_compared(content):
+    """But sizes are: they have the same defaults in each version."""
+    name = "training.advanced.muon_learn_rate"
+    unknown = {name, "model.use_skip_connections", "vocabulary.max_size"}
     known = {name: value for name, value in content["config"].items() if name not in unknown}
     assert len(known) == len(content["config"]) - 3
     early = {**content, "config": known}
     check(early, {"training.muon_learn_rate": 0.05})
     with pytest.raises(ValueError, match=r"model.use_skip_connections was True and is False\. Res"):
         check(early, {"model.use_skip_connections": False, "vocabulary.max_size": 7})
-    trainer, states = make(**RANDOM), content["states"]
-    trainer.load_state_dict({**states, "progress": {**states["progress"], "waited": 0.5}})
-    assert trainer.progress.step == 1
+
+
+def test_learning_rates_may_rise_only_with_another_batch(content):
+    rates = {"training.learn_rate": 0.5, "training.muon_learn_rate": 0.5}
+    with pytest.raises(ValueError, match=r"advanced.muon_learn_rate was .*learn_rate was 0.01 and"):
+        check(content, rates)
+    for batch in ({"training.batch_size": 8}, {"training.unroll_steps": 9}):
+        check(content, batch)
+        check(content, {**batch, **rates})
+        with pytest.raises(ValueError, match="dropout was 0.3 and is 0.1"):
+            check(content, {**batch, "training.dropout": 0.1})
 
 
 def test_what_may_differ(content):
-    """Limits and evaluations; and earlier versions took no language for English."""
+    """Limits and evaluations."""
     changes = {"max_epochs": 3, "max_steps": 99, "max_tokens": 5, "max_minutes": 1, "patience": 7}
-    changes |= {"eval_frequency": 9, "eval_tokens": 8, "eval_streams": 3, "keep": 5}
+    changes |= {"eval_frequency": 9, "eval_tokens": 8, "keep": 5}
     changes |= {"checkpoint_minutes": 0.5, "accumulate_gradient": 4}
     check(content, {f"training.{name}": value for name, value in changes.items()})
-    check(content, {"nlp.lang": None})

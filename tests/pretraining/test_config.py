@@ -47,7 +47,7 @@ def test_running_text_needs_a_language():
 # Settings, each with one value that is wrong.
 WRONG = """training.batchsize=3 training.batch_size=0 training.dropout=1.0 training.optimizer=sgd
 training.decay=steps training.softmax=hierarchical training.precision=float16 training.keep=0
-training.directions=both training.accumulate_gradient=3 training.checkpoint_minutes=0
+training.directions=both training.checkpoint_minutes=0
 training.learn_rate=0 training.max_steps=-1 training.unroll_steps=many pretraining.vocabulary=old
 pretraining.softmax_warmup=-1 vocabulary.max_size=3 vocabulary.size=3 corpus.format=lines
 corpus.test=x corpus.train=0.5 corpus.noise=-0.1 corpus.noise=1.0 model.lstm_size=3 model.n_layers=0
@@ -63,6 +63,37 @@ SAID = {
     "corpus.train=null": r"train .*`paths.train=PATH`",
     "corpus.dev=": r"dev .*`paths.dev=PATH`",
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("accumulate_gradient", 3, "must be a multiple of accumulate_gradient"),
+        ("state_reset", 2, r"\[training.advanced\] state_reset = 2: "),
+        (
+            "state_rest",
+            0,
+            r"has no setting 'state_rest'. Did you mean training.advanced.state_reset",
+        ),
+        ("batch_size", 4, r"\[training.advanced\] has no setting 'batch_size'"),
+    ],
+)
+def test_errors_of_the_advanced_block(name, value, message):
+    settings = pretraining_config()
+    settings["training"]["advanced"][name] = value
+    with pytest.raises(ValueError, match=f"^my.cfg: .*{message}"):
+        check_config(Config(settings), "my.cfg")
+
+
+@pytest.mark.parametrize("has_block", [True, False])
+def test_override_of_the_advanced_block(tmp_path, has_block):
+    settings = Config(pretraining_config())
+    if not has_block:
+        del settings["training"]["advanced"]
+    settings.to_disk(tmp_path / "a.cfg")
+    config = read_config(tmp_path / "a.cfg", {"training.advanced.decay_share": 0.25})
+    assert config.training.advanced.decay_share == 0.25
+    assert config.training.advanced.n_negatives == (16 if has_block else 4096)
 
 
 @pytest.mark.parametrize("setting", [*WRONG.split(), *SAID])

@@ -53,7 +53,7 @@ def observe_one(folder, processes, variant):
         return [g.clone() for g in (*of_bilm, *trainer.optimizers.softmax_gradients(rows))]
 
     gradients = note_calls(patch, trainer.optimizers, "clip", gradients_of)
-    read = note_calls(patch, trainer, "_loss", lambda w, *_: torch.from_numpy(w.inputs))
+    read = note_calls(patch, trainer, "_loss", lambda part, *_: torch.from_numpy(part.targets))
     losses = [trainer.step() for _ in range(3)]
     figures = [trainer.evaluate()[0].to_dict()]
     weights = [weight.detach() for weight in trainer.model.parameters()]

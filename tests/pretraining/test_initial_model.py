@@ -157,7 +157,7 @@ def test_new_softmax_is_trained_alone_first(folder, kind):
 def test_figures_before_take_no_time(folder, monkeypatch):
     """An hour for an evaluation, a minute for a step: all of the minutes are for steps."""
     clock = [0.0]
-    for name, seconds in (("step", 60), ("_perplexity", 3600)):
+    for name, seconds in (("start_step", 60), ("_perplexity", 3600)):
         note_calls(monkeypatch, Trainer, name, lambda _, s=seconds: clock.append(clock[-1] + s))
     times = dict.fromkeys(("monotonic", "perf_counter"), lambda: clock[-1])
     monkeypatch.setattr("spacy_elmo.pretraining.trainer.time", SimpleNamespace(**times))

@@ -77,11 +77,11 @@ def test_gradient_of_a_shared_table(folder):
     trainer.model.double()
     table = trainer.model.softmax.weight
     assert table is trainer.model.bilm.encoder.words.weight
-    window, state = trainer.batches.at(0), trainer.model.bilm.zero_state(trainer.batches.batch_size)
+    window, state = trainer.read(0, 0), trainer.model.bilm.zero_state(trainer.batches.batch_size)
 
     def loss_and_rows():
         rows = trainer._softmax_rows(window, 0)
-        return trainer._loss(window, corpus.types, state, rows, False)[0], rows
+        return trainer._loss(window.parts[0], state, rows, False)[0], rows
 
     loss, rows = loss_and_rows()
     loss.backward()

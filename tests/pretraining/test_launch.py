@@ -9,12 +9,13 @@ import time
 import pytest
 import torch
 
-from spacy_elmo.pretraining import run as module
+from spacy_elmo.pretraining import allocator
+from spacy_elmo.pretraining import launch as module
 
 from helpers.commands import run_python, shown_by
 from helpers.runs import ENVIRONMENT, run_config
 
-START = "import sys; from spacy_elmo.pretraining.run import launch; "
+START = "import sys; from spacy_elmo.pretraining.launch import launch; "
 START += "sys.exit(launch(sys.argv[1:], 2))"
 COMMAND = [sys.executable, "-c", START, "a.cfg", "--output", "out"]
 
@@ -103,7 +104,7 @@ def test_status_of_a_process_that_fails(folder):
 TAKE_AND_FREE = """
 import resource
 import numpy as np
-from spacy_elmo.pretraining.run import keep_freed_memory
+from spacy_elmo.pretraining.allocator import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -126,4 +127,4 @@ def test_freed_memory_is_not_taken_anew():
 
 def test_elsewhere_nothing_happens(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    assert module.keep_freed_memory() is False
+    assert allocator.keep_freed_memory() is False

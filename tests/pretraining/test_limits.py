@@ -60,8 +60,8 @@ def test_patience(monkeypatch):
 
 
 def test_evaluation_of_some_tokens():
-    assert make(eval_tokens=20, eval_streams=4).evaluate()[0].n_tokens == 20
-    assert make(eval_tokens=0, eval_streams=4).evaluate()[0].n_tokens == len(CORPUS.tokens)
+    assert make(eval_tokens=20).evaluate()[0].n_tokens == 20
+    assert make(eval_tokens=0).evaluate()[0].n_tokens == len(CORPUS.tokens)
 
 
 HANG_UP = getattr(signal, "SIGHUP", signal.SIGTERM)  # not on Windows
@@ -77,7 +77,7 @@ def sent_within(monkeypatch, step, trainer, *numbers, handler=USUAL):
         for number in numbers if trainer.progress.step == step else ():
             os.kill(os.getpid(), number)
 
-    note_calls(monkeypatch, trainer, "step", send)
+    note_calls(monkeypatch, trainer, "start_step", send)
     previous = signal.signal(numbers[0], handler)
     try:
         yield

@@ -1,13 +1,11 @@
 import io
-import sys
-from types import ModuleType, SimpleNamespace
 
 import pytest
 import spacy
 from thinc.api import Config
 
 from spacy_elmo.pretraining.config import check_config
-from spacy_elmo.pretraining.loggers import make_logger, make_tensorboard_logger, step_info
+from spacy_elmo.pretraining.loggers import make_logger, step_info
 
 from helpers.models import pretraining_config
 
@@ -120,31 +118,3 @@ def test_console(version, more):
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=rf"(?s)\[training\.logger\].*{message}"):
         log(settings, REPORT)
-
-
-TENSORBOARD = {"@loggers": "spacy-elmo.TensorBoard.v1", "log_dir": "logs"}
-
-
-def test_tensorboard_gets_scalars(monkeypatch):
-    module, written = ModuleType("torch.utils.tensorboard"), []
-    methods = {"add_scalar": lambda *scalar: written.append(scalar), "flush": list, "close": list}
-    module.SummaryWriter = lambda log_dir: SimpleNamespace(**methods)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    log(TENSORBOARD, REPORT, BETTER)
-    assert {("scores/perplexity", 212.5, 400), ("score", -212.5, 400)} < {*written}
-    assert {("scores/perplexity", 150.0, 800), ("loss/elmo", 4.5, 800)} < {*written}
-    assert {step for _, _, step in written} == {400, 800}
-    assert "scores/gradient_norm" not in {tag for tag, *_ in written}
-    # A number where there is one; no table, as of spaCy's scores by label.
-    info = step_info({**REPORT, "gradient_norm": 3.5})
-    info["other_scores"]["cats_f_per_type"] = {"A": 1.0}
-    log_step, _ = make_tensorboard_logger("logs")(None)
-    log_step(info)
-    assert ("scores/gradient_norm", 3.5, 400) in written
-    assert not [tag for tag, *_ in written if "cats" in tag]
-
-
-def test_tensorboard_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ImportError, match=r"spacy-elmo\[tensorboard\]"):
-        make_logger(TENSORBOARD, CONFIG)

@@ -6,11 +6,11 @@ import pytest
 from spacy_elmo.language_model.windows import TrainingBatches
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.noise import (
-    can_be_misspelled,
+    WindowTypes,
     change_case_of_inputs,
-    characters,
     misspell,
     misspell_inputs,
+    spelling_of,
 )
 from spacy_elmo.pretraining.run import pretrain
 from spacy_elmo.text.corpus import read_corpus
@@ -19,6 +19,7 @@ from helpers.runs import RANDOM, arrays, assert_same_arrays, run_config
 
 SENTENCES = [["Misspelled", "words", "of", "42", "texts", ",", "naïve", "<S>"]] * 60
 CORPUS = read_corpus(SENTENCES)
+TYPES = WindowTypes(CORPUS.types)
 
 
 def is_one_edit(word, other):
@@ -36,7 +37,7 @@ def window_of(step, corpus=CORPUS):
 
 def test_misspelled_by_one_edit():
     rng = np.random.default_rng(0)
-    found = [misspell([*"words"], [*"aé"], rng) for _ in range(300)]
+    found = [misspell("words", [*"aé"], rng) for _ in range(300)]
     assert all(is_one_edit("words", word) for word in found)
     # Left out, doubled, replaced, added, changed places.
     assert {"wods", "woords", "wérds", "woérds", "owrds"} < {*found}
@@ -59,16 +60,18 @@ MARKED = {
 
 @pytest.mark.parametrize("word", MARKED, ids=ascii)
 def test_words_of_other_scripts_and_with_signs_are_misspelled(word):
-    assert characters(word) == MARKED[word]
+    assert [*spelling_of(word).characters] == MARKED[word]
     corpus = read_corpus([[word, "42"]] * 60)
     window = window_of(0, corpus)
-    noisy, types = misspell_inputs(window, corpus.types, 0.99, np.random.default_rng(1))
+    noisy, types = misspell_inputs(
+        window, WindowTypes(corpus.types), 0.99, np.random.default_rng(1)
+    )
     found = {types[i] for i in noisy.inputs.ravel().tolist()} - {*corpus.types}
     assert found, "the word is never misspelled"
     letters = [one for one in MARKED[word] if one[0].isalpha()]
     rng = np.random.default_rng(0)
-    for other in {*found, *(misspell(characters(word), letters, rng) for _ in range(200))}:
-        assert other == word or is_one_edit(MARKED[word], characters(other))
+    for other in {*found, *(misspell(word, letters, rng) for _ in range(200))}:
+        assert other == word or is_one_edit(MARKED[word], [*spelling_of(other).characters])
 
 
 @pytest.mark.parametrize(
@@ -77,13 +80,13 @@ def test_words_of_other_scripts_and_with_signs_are_misspelled(word):
 )
 def test_words_that_stay(text):
     """Words with digits or other signs, or with fewer than three letters, stay."""
-    assert not can_be_misspelled(characters(text))
+    assert not spelling_of(text).can_be_misspelled
 
 
 def test_only_words_of_letters_are_misspelled_and_targets_stay():
     window = window_of(0)
     before = window.inputs.copy()
-    noisy, types = misspell_inputs(window, CORPUS.types, 0.99, np.random.default_rng(1))
+    noisy, types = misspell_inputs(window, TYPES, 0.99, np.random.default_rng(1))
     assert (window.inputs == before).all()
     assert noisy.targets is window.targets and noisy.batch_sizes == window.batch_sizes
     changed = noisy.inputs != before
@@ -99,7 +102,7 @@ def test_share_of_words():
     rng = np.random.default_rng(2)
     windows = [window_of(step) for step in range(200)]
     words = [CORPUS.types.index(word) for word in ("Misspelled", "words", "texts", "naïve")]
-    noisy = [misspell_inputs(window, CORPUS.types, 0.1, rng)[0] for window in windows]
+    noisy = [misspell_inputs(window, TYPES, 0.1, rng)[0] for window in windows]
     changed = sum((a.inputs != b.inputs).sum() for a, b in zip(windows, noisy))
     total = sum(np.isin(window.inputs, words).sum() for window in windows)
     assert changed / total == pytest.approx(0.1, rel=0.05)
@@ -111,7 +114,7 @@ def test_case_changes_for_whole_streams_and_targets_stay():
     n_streams = window.batch_sizes[0]
     found = set()
     for seed in range(20):
-        noisy, types = change_case_of_inputs(window, CORPUS.types, 0.6, np.random.default_rng(seed))
+        noisy, types = change_case_of_inputs(window, TYPES, 0.6, np.random.default_rng(seed))
         assert (window.inputs == before).all()
         assert noisy.targets is window.targets and noisy.batch_sizes == window.batch_sizes
         for stream in range(n_streams):
@@ -138,7 +141,7 @@ def test_share_of_streams_with_changed_case():
     windows = [window_of(step) for step in range(300)]
     shares = {}
     for window in windows:
-        noisy, types = change_case_of_inputs(window, CORPUS.types, 0.4, rng)
+        noisy, types = change_case_of_inputs(window, TYPES, 0.4, rng)
         for word in ("misspelled", "MISSPELLED", "Misspelled"):
             count = sum(types[i] == word for i in noisy.inputs.ravel().tolist())
             shares[word] = shares.get(word, 0) + count
@@ -150,7 +153,7 @@ def test_share_of_streams_with_changed_case():
 
 def test_misspelled_words_of_another_case():
     rng = np.random.default_rng(4)
-    window, types = change_case_of_inputs(window_of(0), CORPUS.types, 0.99, rng)
+    window, types = change_case_of_inputs(window_of(0), TYPES, 0.99, rng)
     noisy, types = misspell_inputs(window, types, 0.99, rng)
     read = {types[i] for i in noisy.inputs.ravel().tolist()}
     assert "words" not in read and any(is_one_edit("words", word) for word in read)

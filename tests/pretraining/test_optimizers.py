@@ -10,7 +10,7 @@ from spacy_elmo.bilm.softmax import AdaptiveSoftmax, LanguageModelSoftmax
 from spacy_elmo.language_model.model import LanguageModel
 from spacy_elmo.model.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import TrainingSettings
-from spacy_elmo.pretraining.optimizers import Optimizers, learn_rate_factor
+from spacy_elmo.pretraining.optimizers import Optimizers, beta2_of, learn_rate_factor
 
 from helpers.models import tiny_module
 
@@ -139,7 +139,7 @@ DECAYS = {
 def test_learn_rate(decay, warmup, softmax_warmup, share):
     """A warm-up and then the decay, over the last share of the run; while the softmax is trained
     alone a warm-up of its own, without decay."""
-    settings = TrainingSettings(decay=decay, decay_share=share, warmup_steps=warmup)
+    settings = TrainingSettings(decay=decay, warmup_steps=warmup, advanced={"decay_share": share})
     for step in range(41):
         fraction = step / 40
         got = learn_rate_factor(settings, step, fraction, softmax_warmup)
@@ -169,3 +169,27 @@ def test_states_of_another_device(fused):
         ours, theirs = (one.bilm_optimizer.state[weight] for one in (after, before))
         assert torch.equal(ours["sum"], theirs["sum"])
         assert int(ours["step"]) == int(theirs["step"]) == 1
+
+
+def test_half_life_of_beta2_is_the_same_in_tokens():
+    """1.8 million tokens, from the batches for which 0.999 is meant."""
+    for step_tokens in (2560, 10_240, 20_480):
+        steps = math.log(0.5) / math.log(beta2_of(step_tokens))
+        assert steps * step_tokens == pytest.approx(1.7740e6, rel=1e-3)
+    assert beta2_of(2560) == beta2_of(32) == 0.999
+
+
+def test_moments_move_to_another_batch_size_without_its_settings():
+    models = [make_model(), make_model()]
+    one, two = (
+        Optimizers(TrainingSettings(batch_size=size, unroll_steps=40), model)
+        for size, model in zip((64, 512), models)
+    )
+    rows, _ = draw_gradients(models[0], 0)
+    one.step(0.01, rows)
+    two.load_state_dict(one.state_dict())
+    for name, optimizer in two.by_name.items():
+        assert optimizer.param_groups[0]["betas"] == (0.9, beta2_of(20_480))
+        moments = [state["exp_avg_sq"] for state in optimizer.state.values()]
+        others = [state["exp_avg_sq"] for state in one.by_name[name].state.values()]
+        assert moments and all(map(torch.equal, moments, others))

@@ -6,10 +6,12 @@ import torch
 import torch.nn.functional as F
 
 from spacy_elmo.bilm.lstm import ProjectedLSTM
+from spacy_elmo.bilm.sections import SECTIONS
+from spacy_elmo.pretraining.profiling import profile_steps, profile_text
 
 from helpers.calls import note_calls
 from helpers.plain_lstm import plain_loop
-from helpers.trainers import CORPUS, make, run
+from helpers.trainers import make, run
 
 
 def gradients_of(trainer):
@@ -66,12 +68,12 @@ def test_gradients_by_plain_autograd(monkeypatch):
     state = trainer.state = type(trainer.state)(
         trainer.state.hidden.double(), trainer.state.cell.double()
     )
-    window = trainer.batches.at(1)
+    window = trainer.read(1, 1).parts[0]
     loss, found = gradients_of(trainer)
     monkeypatch.setattr(ProjectedLSTM, "forward", plain_loop)
-    contexts, _ = trainer.contexts(window, CORPUS.types, state)
+    contexts, _ = trainer.contexts(window.inputs, state)
     softmax = trainer.model.softmax
-    targets = torch.from_numpy(trainer.words[window.targets].ravel())
+    targets = torch.from_numpy(window.targets)
     logits = contexts @ softmax.weight.t() + softmax.bias
     expected = F.cross_entropy(logits, targets)
     assert loss == pytest.approx(expected.item(), rel=1e-10)
@@ -122,8 +124,8 @@ def test_bfloat16_is_near_float32():
 
 def test_report():
     trainer = make(max_steps=2)
-    losses, reports, original = [], [], trainer.step
-    trainer.step = lambda: losses.append(original())
+    losses = [step() for step in [make(max_steps=2).step] * 2]
+    reports = []
     trainer.run(on_evaluation=lambda t, figures, _: reports.append(t.report(figures)))
     (report,) = reports
     assert report["sampled_loss"] == pytest.approx(np.mean(losses))
@@ -139,7 +141,7 @@ def test_state_is_carried_or_reset(monkeypatch, share):
     trainer.step()
     assert trainer.state.cell.abs().min() > 0
     assert not trainer.state.cell.requires_grad
-    pairs = note_calls(monkeypatch, trainer, "contexts", lambda *args: (args[2], trainer.state))
+    pairs = note_calls(monkeypatch, trainer, "contexts", lambda *args: (args[1], trainer.state))
     for _ in range(12):
         trainer.step()
     n_reset = 0
@@ -183,3 +185,36 @@ def test_loss_that_is_not_finite(value):
         trainer.step()
     assert all(map(torch.equal, trainer.model.parameters(), before))
     assert trainer.progress.step == 1
+
+
+def test_states_move_to_another_number_of_streams_and_back():
+    """The run continues at the same share of the text; only the LSTM states are lost."""
+    small = make(batch_size=2)
+    for _ in range(5):
+        small.step()
+    assert (small.progress.tokens, small.window_number) == (80, 5)
+    large = make(batch_size=4, unroll_steps=10)
+    large.load_state_dict(small.state_dict())
+    assert (large.progress.step, large.progress.tokens, large.window_number) == (5, 80, 2)
+    assert not large.state.cell.any()
+    assert all(map(torch.equal, large.model.parameters(), small.model.parameters()))
+    large.step()
+    assert (large.progress.step, large.progress.tokens, large.window_number) == (6, 120, 3)
+    again = make(batch_size=2)
+    again.load_state_dict(large.state_dict())
+    assert again.window_number == 7
+    assert math.isfinite(again.step())
+
+
+def test_profile_of_steps():
+    trainer = make(dropout=0.1)
+    result = profile_steps(trainer, 6)
+    assert trainer.progress.step == 3 + 6 + 2
+    assert {*result["sections"]} == {*SECTIONS}
+    spent = [times["cpu"] for times in result["sections"].values()]
+    assert min(spent) > 0
+    assert sum(spent) <= result["ms_per_step"]
+    assert result["tokens_per_second"] == pytest.approx(32 / result["ms_per_step"] * 1000)
+    assert all(row["ms"] > 0 and row["calls"] > 0 for row in result["operators"])
+    text = profile_text(result)
+    assert all(f"\n{name}" in text for name in (*SECTIONS, "other", result["operators"][0]["name"]))

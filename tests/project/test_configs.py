@@ -25,6 +25,7 @@ def test_a_config_shows_every_setting(path):
     config = settings.read_config(path, {"paths.train": "train.txt", "paths.dev": "dev.txt"})
     for section in ("pretraining", "corpus", "vocabulary", "training"):
         assert set(found[section]) == set(getattr(config, section).model_dump()), section
+    assert set(found["training"]["advanced"]) == set(config.training.advanced.model_dump())
     names = [set(found[section]) for section in ("system", "nlp", "model")]
     assert names == [{"seed"}, {"lang"}, {"@architectures", *config.bilm.to_dict()}]
     assert (config.corpus.train, config.corpus.dev) == ("train.txt", "dev.txt")
