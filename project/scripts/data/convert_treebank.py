@@ -1,9 +1,9 @@
 """Conversion of a treebank in CoNLL-U to a .spacy file, one Doc per part of a document.
 
-A Doc has whole paragraphs, and at most as many sentences as `--sentences` if its paragraphs allow
-it. Between two paragraphs is a token of two line breaks, as spaCy's tokenizer makes it from text
-with empty lines. So a pipeline learns to cut such text into sentences. Annotation that the treebank
-lacks is missing in the Docs, and spaCy's components do not learn from it.
+A Doc has whole paragraphs, and ends with the paragraph that reaches the number of sentences of
+`--sentences`. Between two paragraphs is a token of two line breaks, as spaCy's tokenizer makes it
+from text with empty lines. So a pipeline learns to cut such text into sentences. Annotation that
+the treebank lacks is missing in the Docs, and spaCy's components do not learn from it.
 """
 
 from bisect import bisect_right
@@ -47,6 +47,9 @@ def main(
         False, "--mentions", help="Take the named entities from the mentions of UD GUM"
     ),
     sentences: int = typer.Option(10, min=1, help="Number of sentences that closes a Doc"),
+    single: bool = typer.Option(
+        False, "--single", help="Make a Doc of each sentence, without empty lines"
+    ),
 ) -> None:
     """Convert a treebank to a .spacy file."""
     nlp = spacy.blank("en")
@@ -57,7 +60,9 @@ def main(
             make_doc(nlp, paragraphs, named, mentions)
             for path in paths
             for document in read_documents(path)
-            for paragraphs in split_document(document, sentences)
+            for paragraphs in (
+                split_sentences(document) if single else split_document(document, sentences)
+            )
         ]
     except ValueError as error:
         msg.fail("Can't convert the treebank", str(error), exits=1)
@@ -105,7 +110,7 @@ def read_documents(path: Path) -> Iterator[list[Paragraph]]:
 
 
 def split_document(document: list[Paragraph], n_sentences: int) -> Iterator[list[Paragraph]]:
-    """Yield parts of a document: whole paragraphs with at least `n_sentences` sentences, if it has them."""
+    """Yield parts of a document: whole paragraphs, until they have `n_sentences` sentences."""
     part: list[Paragraph] = []
     for paragraph in document:
         part.append(paragraph)
@@ -114,6 +119,11 @@ def split_document(document: list[Paragraph], n_sentences: int) -> Iterator[list
             part = []
     if part:
         yield part
+
+
+def split_sentences(document: list[Paragraph]) -> Iterator[list[Paragraph]]:
+    """Yield the sentences of a document, each as a list of one paragraph."""
+    return ([[sentence]] for paragraph in document for sentence in paragraph)
 
 
 def read_entities(nlp: Language, path: Optional[Path]) -> dict[str, Doc]:
@@ -150,7 +160,7 @@ def make_doc(
         if mentions:
             spans += [(shift + i, shift + j, label) for i, j, label in named_entities(lines)]
         elif found is None or letters(found) != letters(doc[start:end]):
-            missing.append((shift, shift + end - start))
+            missing.append((shift, end + bisect_right(breaks, end)))
         else:
             spans += [(shift + i, shift + j, label) for i, j, label in align(found, doc[start:end])]
     example = Example(nlp.make_doc(doc.text), doc)

@@ -43,7 +43,7 @@ def named_entities(lines: Sequence[str]) -> list[tuple[int, int, str]]:
 
 
 def mentions(words: Sequence[list[str]]) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and type of the mentions of a sentence. A mention that is not closed is left out."""
+    """Yield start, end and type of the mentions that begin and end in a sentence."""
     opened: dict[str, list[tuple[int, str]]] = {}
     for token, row in enumerate(words):
         keys = dict(pair.split("=", 1) for pair in row[9].split("|") if "=" in pair)
@@ -56,9 +56,7 @@ def mentions(words: Sequence[list[str]]) -> Iterator[tuple[int, int, str]]:
                 yield start, token + 1, kind
 
 
-def name_in(
-    words: Sequence[list[str]], start: int, end: int, kind: str
-) -> tuple[int, int] | None:
+def name_in(words: Sequence[list[str]], start: int, end: int, kind: str) -> tuple[int, int] | None:
     """Return start and end of the name at the head of a mention; None if it has no name."""
     heads = [i for i in range(start, end) if not start <= int(words[i][6]) - 1 < end]
     if len(heads) != 1 or not is_name(words[heads[0]]):
