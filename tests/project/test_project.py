@@ -82,7 +82,7 @@ def test_workflows_make_what_they_need(workflow):
             assert parts <= made
 
 
-TRAIN = ("-m spacy train", "run_plan", "pretrain_tok2vec", "spacy elmo pretrain")
+TRAIN = ("-m spacy train", "run_plan", "pretrain_tok2vec", "spacy elmo pretrain", "train_pipeline")
 
 
 def test_every_training_takes_the_gpu():

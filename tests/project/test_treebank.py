@@ -1,5 +1,7 @@
 """The corpora of whole pipelines: treebanks with entities, and tweets."""
 
+import hashlib
+
 import pytest
 
 from helpers.project_scripts import call, docs
@@ -90,6 +92,10 @@ def test_documents_of_a_part(convert, here):
     assert "two.conllu is missing" in call("data.convert_treebank", *arguments, "dev", fails=True)
     shown = call("data.convert_treebank", *arguments, "test", fails=True)
     assert "has no documents of 'test'" in shown
+    checksum = hashlib.md5(TREEBANK.encode()).hexdigest()
+    assert len(convert(*arguments[:3], "--part", "train", "--checksum", checksum)) == 2
+    shown = call("data.convert_treebank", *arguments, "train", "--checksum", "0", fails=True)
+    assert f"have the MD5 {checksum}, expected 0" in shown
 
 
 def rows(text):

@@ -8,6 +8,7 @@ the treebank lacks is missing in the Docs, and spaCy's components do not learn f
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from hashlib import md5
 from itertools import accumulate
 from pathlib import Path
 from typing import Optional, Union
@@ -40,6 +41,9 @@ def main(
         None, help="Lines of a file's name without its ending, tab, and its part", exists=True
     ),
     part: str = typer.Option("train", help="The part of --documents to convert"),
+    checksum: str = typer.Option(
+        "", help="MD5 of the contents of these documents, in the order of --documents"
+    ),
     entities: Optional[Path] = typer.Option(
         None, help=".iob2 file of Universal NER with entities of the same sentences", exists=True
     ),
@@ -55,6 +59,7 @@ def main(
     nlp = spacy.blank("en")
     try:
         paths = [input_path] if documents is None else find_documents(input_path, documents, part)
+        check_version(paths, checksum)
         named = read_entities(nlp, entities)
         docs = [
             make_doc(nlp, paragraphs, named, mentions)
@@ -89,6 +94,21 @@ def find_documents(folder: Path, splits: Path, part: str) -> list[Path]:
             f"{missing[0]} is missing" if missing else f"{splits} has no documents of '{part}'"
         )
     return paths
+
+
+def check_version(paths: list[Path], checksum: str) -> None:
+    """Check that files have a checksum, unless it is empty.
+
+    RAISES (ValueError): They have another one.
+    """
+    total = md5()
+    for path in paths:
+        total.update(path.read_bytes())
+    if checksum and total.hexdigest() != checksum:
+        raise ValueError(
+            f"{paths[0].parent}: {len(paths)} documents have the MD5 {total.hexdigest()}, expected "
+            f"{checksum}. Check out the version that project.yml names."
+        )
 
 
 def read_documents(path: Path) -> Iterator[list[Paragraph]]:

@@ -5,10 +5,16 @@ config for trees and a config for entities are trained, and a third config assem
 with `spacy assemble`. ELMo is frozen, so all parts have the same language model. Its layers are in
 one file, which all trainings read.
 
-Each part of each seed is trained once: run the script again to continue after an interruption.
+Each part of each seed is trained once: run the script again after an interruption. A training that
+was interrupted starts from its beginning.
 """
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,29 +65,51 @@ PIPELINES = {
 
 
 def main(
-    name: str = typer.Argument(..., help=f"Name of the pipeline: {', '.join(PIPELINES)}"),
-    elmo: str = typer.Option("en_small", help="Language model, if the pipeline has one"),
+    names: list[str] = typer.Argument(..., help=f"Names of pipelines: {', '.join(PIPELINES)}"),
+    elmo: str = typer.Option("en_small", help="Language model of the pipelines that have one"),
     seeds: str = typer.Option("0,1,2", help="Random seeds, separated by commas"),
     plan: str = typer.Option("full", help="full, or quick (some steps, to try the workflow)"),
+    jobs: int = typer.Option(1, min=1, help="Number of trainings at the same time, on a core each"),
     gpu_id: int = typer.Option(-1, help="Number of the GPU; -1: CPU"),
 ) -> None:
-    """Train a pipeline with several seeds, and find the best seed."""
-    if name not in PIPELINES:
-        msg.fail(f"There is no pipeline '{name}'. Choose {' or '.join(PIPELINES)}", exits=1)
-    pipeline = PIPELINES[name]
-    root = FOLDERS[plan] / name
-    scores = {}
-    for seed in map(int, seeds.split(",")):
-        folder = root / f"seed-{seed}"
-        found = {
-            part: train_part(pipeline, part, folder / part, elmo, seed, plan, gpu_id)
-            for part in PARTS
+    """Train pipelines with several seeds, and find the best seed of each."""
+    unknown = set(names) - set(PIPELINES)
+    if unknown:
+        msg.fail(f"There is no pipeline '{unknown.pop()}'. Choose from {list(PIPELINES)}", exits=1)
+    numbers = [int(seed) for seed in seeds.split(",")]
+    if jobs > 1:
+        options = ["--elmo", elmo, "--plan", plan, "--gpu-id", str(gpu_id)]
+        with ThreadPoolExecutor(jobs) as pool:
+            runs = [(name, "--seeds", str(seed), *options) for seed in numbers for name in names]
+            list(pool.map(run_alone, runs))
+    for name in names:
+        scores = {
+            seed: train_seed(name, FOLDERS[plan] / name / f"seed-{seed}", elmo, seed, plan, gpu_id)
+            for seed in numbers
         }
-        assemble(name, folder, elmo)
-        scores[seed] = {part: found[part][pipeline.score[part]] for part in PARTS}
-    best = max(scores, key=lambda seed: sum(scores[seed].values()))
-    atomic_write(root / BEST, srsly.json_dumps({"best": best, "seeds": scores}, indent=2) + "\n")
-    msg.good(f"{root}: seed {best} is best on the dev set: {scores[best]}")
+        best = max(scores, key=lambda seed: sum(scores[seed].values()))
+        found = srsly.json_dumps({"best": best, "seeds": scores}, indent=2)
+        atomic_write(FOLDERS[plan] / name / BEST, found + "\n")
+        msg.good(f"{name}: seed {best} is best on the dev set: {scores[best]}")
+
+
+def run_alone(arguments: Sequence[str]) -> None:
+    """Run this script in a new process, with one thread."""
+    command = [sys.executable, "-m", "scripts.pipelines.train_pipeline", *arguments]
+    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def train_seed(
+    name: str, folder: Path, elmo: str, seed: int, plan: str, gpu_id: int
+) -> dict[str, float]:
+    """Train the parts of a pipeline, assemble it, and return its scores on the dev set by part."""
+    pipeline = PIPELINES[name]
+    scores = {}
+    for part in PARTS:
+        found = train_part(pipeline, part, folder / part, elmo, seed, plan, gpu_id)
+        scores[part] = found[pipeline.score[part]]
+    assemble(name, folder, elmo)
+    return scores
 
 
 def train_part(
