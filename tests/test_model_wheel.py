@@ -76,6 +76,48 @@ def test_other_weights_need_another_version(model, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture
+def trained(tmp_path):
+    """A trained pipeline, as the project packages it."""
+    nlp = spacy.blank("en", meta={"name": "tiny_sm", "version": "1.2.0"})
+    nlp.add_pipe("sentencizer")
+    folder = tmp_path / "wheels" / "en_tiny_sm"
+    nlp.to_disk(folder)
+    (folder / "README.md").write_text("The card", "utf8")
+    (folder / "LICENSES_SOURCES").write_text("The sources", "utf8")
+    return builder.Pipeline(
+        name="en_tiny_sm",
+        description="Tiny",
+        version="1.2.0",
+        checksum=builder.checksum_of(folder),
+        folder=str(folder.parent),
+    )
+
+
+def test_wheel_of_a_trained_pipeline(trained, tmp_path, monkeypatch):
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    builder.write_sources(trained, sources)
+    monkeypatch.syspath_prepend(sources)
+    nlp = importlib.import_module("en_tiny_sm").load()
+    sys.modules.pop("en_tiny_sm")
+    assert len(list(nlp("One. Two.").sents)) == 2
+    assert (sources / "README.md").read_text("utf8") == "The card"
+    assert (sources / "ATTRIBUTION.md").read_text("utf8") == "The sources"
+    assert (sources / "en_tiny_sm" / "meta.json").is_file()  # `spacy info` reads it
+    assert 'name = "en-tiny-sm"' in (sources / "pyproject.toml").read_text("utf8")
+
+
+def test_a_changed_pipeline_is_another_version(trained, tmp_path):
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    with pytest.raises(ValueError, match=r"version 1\.2\.0, expected 1\.3\.0"):
+        builder.write_sources(replace(trained, version="1.3.0"), sources)
+    (trained.weights / "extra").touch()
+    with pytest.raises(ValueError, match="Increase the version of en_tiny_sm"):
+        builder.write_sources(trained, sources)
+
+
 @pytest.mark.parametrize("folder", [[], ["dist"]], ids=["install", "build"])
 def test_one_command_installs_or_builds_one_model(folder, monkeypatch):
     """The command needs pip, and neither the package `build` nor another environment."""

@@ -3,10 +3,11 @@
     python wheels/model.py NAME
     python wheels/model.py NAME FOLDER
 
-NAME is `en_small` or `de_historical`. The first command installs the model into the environment of
-this Python, which must contain spacy-elmo and pip. The second command writes the wheel to a folder.
-The wheel contains a pipeline for `spacy.load`. A model has its own version, which changes with the
-weights. So the table of models contains the checksum of the weights of each version.
+NAME is the name of a language model or of a trained pipeline. The first command installs the model
+into the environment of this Python, which must contain spacy-elmo and pip. The second command
+writes the wheel to a folder. The wheel contains a pipeline for `spacy.load`. A model has its own
+version, which changes with the weights. So the table of models contains the checksum of the weights
+of each version.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 LICENSE = "CC-BY-SA-4.0"
 AUTHOR = "the spacy-elmo developers"
+SPACY = ">=3.8.7,<4.0"
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,8 @@ class Model:
     name (str): Name of the model.
     description (str): Description in one line.
     version (str): Version of the wheel.
-    checksum (str): SHA-256 of the file of the weights that belong to this version.
-    folder (str): Folder of the weights `NAME.safetensors` and of `NAME-ATTRIBUTION.md`, relative
-        to the checkout.
+    checksum (str): SHA-256 of the files that belong to this version (see `weights`).
+    folder (str): Folder of the files, relative to the checkout.
     """
 
     name: str
@@ -46,12 +47,40 @@ class Model:
     @property
     def module(self) -> str:
         """Name of the Python package."""
-        return f"spacy_elmo_{self.name}"
+        raise NotImplementedError
+
+    @property
+    def weights(self) -> Path:
+        """File or folder of the weights."""
+        raise NotImplementedError
+
+    @property
+    def attribution(self) -> Path:
+        """File with the authors and licenses of the training data."""
+        raise NotImplementedError
+
+    @property
+    def card(self) -> Path:
+        """Description of the model, which is the README of the wheel."""
+        raise NotImplementedError
+
+    def write_pipeline(self, folder: Path) -> None:
+        """Write a spaCy pipeline to a folder."""
+        raise NotImplementedError
 
     @property
     def package(self) -> str:
         """Name of the wheel, without its version."""
         return self.module.replace("_", "-")
+
+
+class LanguageModel(Model):
+    """Language model: the file `NAME.safetensors`, and beside it `NAME-ATTRIBUTION.md`."""
+
+    @property
+    def module(self) -> str:
+        """Name of the Python package."""
+        return f"spacy_elmo_{self.name}"
 
     @property
     def weights(self) -> Path:
@@ -68,16 +97,65 @@ class Model:
         """Description of the model, which is the README of the wheel."""
         return ROOT / "wheels" / f"{self.name}.md"
 
+    def write_pipeline(self, folder: Path) -> None:
+        """Write a pipeline with only the pipe `elmo`."""
+        # wheels/bare.py imports this module where spacy-elmo is not installed.
+        from spacy_elmo.weights.convert import convert
+
+        convert(self.weights, folder, format="pipeline", dtype="float16", allow_loss=True)
+        meta_file = folder / "meta.json"
+        meta = json.loads(meta_file.read_text("utf8"))
+        meta.update(name=self.module, version=self.version, license=LICENSE, author=AUTHOR)
+        meta.update(description=self.description, spacy_version=SPACY)
+        meta_file.write_text(json.dumps(meta, indent=2), "utf8")
+
+
+class Pipeline(Model):
+    """Trained pipeline: the folder NAME, which the project's `package-pipelines` writes.
+
+    The folder contains the card and the attribution, and its `meta.json` is complete.
+    """
+
+    @property
+    def module(self) -> str:
+        """Name of the Python package."""
+        return self.name
+
+    @property
+    def weights(self) -> Path:
+        """Folder of the pipeline."""
+        return ROOT / self.folder / self.name
+
+    @property
+    def attribution(self) -> Path:
+        """File with the authors and licenses of the training data."""
+        return self.weights / "LICENSES_SOURCES"
+
+    @property
+    def card(self) -> Path:
+        """Description of the pipeline, which is the README of the wheel."""
+        return self.weights / "README.md"
+
+    def write_pipeline(self, folder: Path) -> None:
+        """Copy the pipeline.
+
+        RAISES (ValueError): The pipeline has another version than the wheel.
+        """
+        shutil.copytree(self.weights, folder)
+        found = json.loads((folder / "meta.json").read_text("utf8"))["version"]
+        if found != self.version:
+            raise ValueError(f"{self.weights}: version {found}, expected {self.version}")
+
 
 _MODELS = (
-    Model(
+    LanguageModel(
         name="en_small",
         description="English language model for spacy-elmo, as a spaCy pipeline",
         version="1.1.0",
         checksum="9740312e3a7a434699d58cc51850e2587f920cdf21ceaab2ba8c8ea66e787256",
         folder="spacy_elmo/weights",
     ),
-    Model(
+    LanguageModel(
         name="de_historical",
         description="Language model of historical German for spacy-elmo, as a spaCy pipeline",
         version="1.0.0",
@@ -124,6 +202,19 @@ def load(**overrides):
 '''
 
 
+def checksum_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and the contents of a folder's files."""
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    total = hashlib.sha256()
+    for name in sorted(
+        one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file()
+    ):
+        total.update(f"{name}\0".encode())
+        total.update(hashlib.sha256((path / name).read_bytes()).digest())
+    return total.hexdigest()
+
+
 def write_sources(model: Model, folder: Path) -> None:
     """Write the sources of the wheel.
 
@@ -131,10 +222,7 @@ def write_sources(model: Model, folder: Path) -> None:
     folder (Path): An empty folder.
     RAISES (ValueError): The checksum of the weights does not belong to this version.
     """
-    # wheels/bare.py imports this module where spacy-elmo is not installed.
-    from spacy_elmo.weights.convert import convert
-
-    checksum = hashlib.sha256(model.weights.read_bytes()).hexdigest()
+    checksum = checksum_of(model.weights)
     if checksum != model.checksum:
         raise ValueError(
             f"{model.weights} has the checksum {checksum}, which is not the one of version "
@@ -143,13 +231,9 @@ def write_sources(model: Model, folder: Path) -> None:
         )
     package = folder / model.module
     package.mkdir()
-    pipeline = package / "pipeline"
-    convert(model.weights, pipeline, format="pipeline", dtype="float16", allow_loss=True)
-    meta_file = pipeline / "meta.json"
-    meta = json.loads(meta_file.read_text("utf8"))
-    meta.update(name=model.module, version=model.version, license=LICENSE, author=AUTHOR)
-    meta.update(description=model.description, spacy_version=">=3.8.7,<4.0")
-    meta_file.write_text(json.dumps(meta, indent=2), "utf8")
+    model.write_pipeline(package / "pipeline")
+    # `spacy info` reads the copy.
+    shutil.copy(package / "pipeline" / "meta.json", package)
     values = {"model": model, "LICENSE": LICENSE, "AUTHOR": AUTHOR}
     (package / "__init__.py").write_text(MODULE.format(**values), "utf8")
     (folder / "pyproject.toml").write_text(PYPROJECT.format(**values), "utf8")

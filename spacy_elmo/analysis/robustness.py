@@ -28,12 +28,14 @@ CONFUSIONS = (
     "K:R N:R O:0 R:K S:5 S:E V:B ä:a ö:o ü:u ü:ii Ä:A Ö:O Ü:U ß:B ß:tz ſ:f f:ſ \u0364:"  # noqa: RUF001
 )
 
+CASES = {"lower": str.lower, "upper": str.upper, "title": str.capitalize}
+
 
 def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
     """Make a function that returns all damaged forms of a word.
 
-    kind (str): "keyboard" (a neighboring key), "ocr" (confused letters) or "misspellings" (frequent
-        English misspellings).
+    kind (str): "keyboard" (a neighboring key), "ocr" (confused letters), "misspellings" (frequent
+        English misspellings), or a letter case: "lower", "upper" or "title".
     lang (str): Language of the keyboard. Unknown languages use QWERTY.
     RETURNS (Callable[[str], List[str]]): The function. Its result can be empty.
     RAISES (ValueError): There is no such kind.
@@ -47,6 +49,9 @@ def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
             return [cases[0](form) for form in known.get(word.lower(), ()) if cases]
 
         return misspell
+    if kind in CASES:
+        change = CASES[kind]
+        return lambda word: [change(word)] if change(word) != word else []
     if kind == "keyboard":
         rows = zip(KEYBOARDS.get(lang, QWERTY), ROW_OFFSETS)
         keys = [(key, x + dx, y) for y, (row, dx) in enumerate(rows) for x, key in enumerate(row)]
@@ -55,7 +60,9 @@ def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
     elif kind == "ocr":
         pairs = [(old, new) for old, _, new in (one.partition(":") for one in CONFUSIONS.split())]
     else:
-        raise ValueError(f"`damage` must be keyboard, ocr or misspellings, got '{kind}'")
+        raise ValueError(
+            f"`damage` must be keyboard, ocr, misspellings, case, {', '.join(CASES)}, got '{kind}'"
+        )
     return lambda word: [
         word[:at] + new + word[at + len(old) :]
         for old, new in pairs
@@ -75,13 +82,14 @@ def measure_robustness(
 
     nlp (Language): The pipeline.
     examples (Sequence[Example]): The gold data.
-    kinds (Sequence[str]): Kinds of damage: "keyboard", "ocr" or "misspellings".
+    kinds (Sequence[str]): Kinds of damage (see `make_damage`). "case" stands for all letter cases.
     rates (Sequence[float]): Shares of the words to damage, from 0 to 1.
     seed (int): Seed for the choice of words and forms.
     YIELDS (dict): "damage" (the kind), "rate", "damaged" and "scores". "damaged" is the share of
         words that are damaged. It is lower than the rate if too few words have a damaged form.
     """
-    damages = {kind: make_damage(kind, nlp.lang) for kind in kinds}
+    names = [name for kind in kinds for name in (CASES if kind == "case" else (kind,))]
+    damages = {name: make_damage(name, nlp.lang) for name in names}
     n_words = sum(any(map(str.isalpha, t.text)) for each in examples for t in each.predicted)
     clean = nlp.evaluate(examples)
     for kind, damage in damages.items():

@@ -19,7 +19,7 @@ def robustness_cli(
     damage: str = typer.Option(
         "keyboard,ocr,misspellings",
         help="Kinds of damage: a neighbor on the keyboard, a letter misread by OCR, common "
-        "misspellings of English",
+        "misspellings of English; `case` (or `lower`, `upper`, `title`): letter case",
     ),
     rates: str = typer.Option("0,0.05,0.1,0.2,0.3", help="Shares of the words to damage"),
     seed: int = typer.Option(0, min=0, help="Random seed of the words and their damage"),

@@ -10,7 +10,6 @@ PACKAGES = {
     "sklearn": ("scikit-learn", '"spacy-elmo[analysis]"'),
     "tensorflow": ("TensorFlow", "tensorflow"),
     "torch": ("PyTorch", "torch"),
-    "torch.utils.tensorboard": ("TensorBoard", '"spacy-elmo[tensorboard]"'),
 }
 
 

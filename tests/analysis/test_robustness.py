@@ -47,6 +47,20 @@ def test_misspellings_keep_the_case():
     assert damage("bEtween") == damage("Xyzzy") == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "forms"),
+    [
+        ("lower", ["rome", None, None, "stra\u00dfe"]),
+        ("upper", ["ROME", "DON'T", None, "STRASSE"]),
+        ("title", [None, "Don't", None, None]),
+    ],
+)
+def test_letter_case(kind, forms):
+    damage = make_damage(kind, "en")
+    words = ("Rome", "don't", "42", "Stra\u00dfe")
+    assert [damage(word) for word in words] == [[form] if form else [] for form in forms]
+
+
 def annotation(doc):
     attrs = ["TAG", "POS", "LEMMA", "HEAD", "DEP", "MORPH", "SENT_START", "SPACY"]
     tokens = doc.to_array(attrs).tolist()
@@ -90,6 +104,15 @@ def test_scores_fall_by_the_share_of_damaged_words(ruler):
     recalls = [round(row["scores"]["ents_r"], 6) for row in rows]
     assert recalls == [1.0, 0.9, 0.7, 1.0, 1.0, 1.0]  # *Rome* is not in the list of misspellings
     assert [row["damaged"] for row in rows] == [0.0, 0.1, 0.3, 0.0, 0.0, 0.0]
+
+
+def test_case_is_all_letter_cases(ruler):
+    nlp, doc = ruler
+    examples = [Example(nlp.make_doc(doc.text), doc)]
+    rows = list(measure_robustness(nlp, examples, ["case"], [1.0]))
+    found = [(row["damage"], row["damaged"], row["scores"]["ents_r"]) for row in rows]
+    # *Rome* begins with a capital, so title case changes nothing.
+    assert found == [("lower", 1.0, 0.0), ("upper", 1.0, 0.0), ("title", 0.0, 1.0)]
 
 
 @pytest.mark.pipelines

@@ -7,6 +7,7 @@ import pytest
 import srsly
 from thinc.api import Config
 
+import spacy_elmo
 from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining.budget import choose, parse_budget
 
@@ -48,10 +49,49 @@ def test_configs_are_what_init_pretraining_writes(name):
         assert found[section] == values, section
 
 
+PIPELINES = PROJECT / "configs" / "pipelines"
+
+
+@pytest.mark.parametrize(("name", "component"), [("syntax", "tok2vec"), ("ner", "ner")])
+def test_a_part_of_a_pipeline_differs_only_in_elmo(name, component):
+    one, other = (
+        Config().from_disk(PIPELINES / f"{name}{end}.cfg", interpolate=False)
+        for end in ("_elmo", "")
+    )
+    model = one["components"][component]["model"]
+    tok2vec = model.get("tok2vec", model)
+    tok2vec["embed"] = tok2vec["embed"]["embed"]
+    one["nlp"]["pipeline"].remove("elmo")
+    for section in (one, one["components"], one["initialize"]["components"], one["paths"]):
+        del section["elmo"]
+    del one["paths"]["features"]
+    assert one == other
+
+
+@pytest.mark.parametrize("name", ["syntax", "ner"])
+def test_the_language_model_of_pipelines_is_the_bundled_one(name):
+    elmo = Config().from_disk(PIPELINES / f"{name}_elmo.cfg", interpolate=False)["components"][
+        "elmo"
+    ]
+    sizes = spacy_elmo.pretrained("en_small")["model"]
+    assert elmo["model"].items() <= sizes.items()
+
+
+def test_a_pipeline_has_the_components_of_its_parts():
+    for end, name in (("_elmo", "en_elmo_web_sm"), ("", "en_web_sm")):
+        parts = [Config().from_disk(PIPELINES / f"{part}{end}.cfg") for part in ("syntax", "ner")]
+        trained = [name for part in parts for name in part["nlp"]["pipeline"]]
+        config = Config().from_disk(PIPELINES / f"{name}.cfg")
+        assert config["nlp"]["pipeline"] == list(dict.fromkeys(trained))
+        if end:
+            segmenters = [part["components"]["elmo"]["segmenter"] for part in (*parts, config)]
+            assert segmenters[0] == segmenters[1] == segmenters[2]
+
+
 def test_no_config_occurs_twice():
     """Names, folders and the order of settings do not matter."""
     paths = [path for folder in FOLDERS for path in sorted(folder.rglob("*.cfg"))]
-    assert {path.parent.name for path in paths} == {"pretraining", "training"}
+    assert {path.parent.name for path in paths} == {"pretraining", "training", "pipelines"}
     settings = [Config().from_disk(path, interpolate=False) for path in paths]
     for (one, first), (other, second) in combinations(zip(paths, settings), 2):
         assert first != second, (one, other)

@@ -1,6 +1,6 @@
 """Conversion of sentences with BIO tags to .spacy files, for the named-entity converters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from spacy.tokens import Doc, DocBin, Span
@@ -29,18 +29,22 @@ def make_doc(vocab: Vocab, sentence: Sentence, path: Path) -> Doc:
     return doc
 
 
-def convert(sentences: Iterator[Sentence], input_path: Path, output_path: Path) -> None:
-    """Write sentences to a .spacy file, one Doc per sentence; exit if a tag is not valid.
+def make_docs(sentences: Iterable[Sentence], path: Path) -> list[Doc]:
+    """Make a Doc of each sentence; exit if a tag is not valid.
 
-    sentences (Iterator[Sentence]): The sentences.
-    input_path (Path): The file that they come from, for error messages.
-    output_path (Path): The .spacy file.
+    sentences (Iterable[Sentence]): The sentences.
+    path (Path): The file that they come from, for error messages.
+    RETURNS (List[Doc]): The Docs.
     """
     vocab = Vocab()
     try:
-        docs = [make_doc(vocab, sentence, input_path) for sentence in sentences]
+        return [make_doc(vocab, sentence, path) for sentence in sentences]
     except ValueError as error:
         msg.fail("Can't convert the file", str(error), exits=1)
+
+
+def write_docs(docs: Sequence[Doc], output_path: Path) -> None:
+    """Write Docs to a .spacy file, and print their numbers of tokens and entities."""
     output_path.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=docs).to_disk(output_path)
     tokens, ents = sum(map(len, docs)), sum(len(doc.ents) for doc in docs)

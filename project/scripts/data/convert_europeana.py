@@ -24,7 +24,7 @@ from wasabi import msg
 
 from spacy_elmo.files import atomic_write
 
-from .bio import Sentence, convert
+from .bio import Sentence, make_docs, write_docs
 
 PARTS = {"train": 0.8, "dev": 0.9, "test": 1.0}  # End of each part, as a share of the tokens.
 MAX_TOKENS = 60
@@ -86,7 +86,7 @@ def main(
         parts[part].append(sentence)
         place += len(sentence)
     for name, found in parts.items():
-        convert(iter(found), input_path, Path(f"{prefix}-{name}.spacy"))
+        write_docs(make_docs(found, input_path), Path(f"{prefix}-{name}.spacy"))
         lines = [" ".join(token for _, token, _ in sentence) for sentence in found]
         atomic_write(Path(f"{prefix}-{name}.txt"), "\n".join(lines) + "\n")
         labels = Counter(tag[2:] for each in found for _, _, tag in each if tag[0] == "B")

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import typer
 
-from .bio import Sentence, convert
+from .bio import Sentence, make_docs, write_docs
 
 
-def read_sentences(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a file."""
+def read_sentences(path: Path, *, skip_empty: bool = False) -> Iterator[Sentence]:
+    """Yield the sentences of a file.
+
+    path (Path): The file.
+    skip_empty (bool): Whether to skip lines without a token. Otherwise, they are an error.
+    RAISES (ValueError): A line is not in this format.
+    """
     sentence: Sentence = []
     with path.open(encoding="utf8", newline="\n") as file:
         for number, line in enumerate(file, 1):
@@ -24,6 +29,8 @@ def read_sentences(path: Path) -> Iterator[Sentence]:
                 sentence = []
                 continue
             columns = line.split("\t")
+            if skip_empty and len(columns) == 2 and not columns[0].strip():
+                continue
             if len(columns) != 2 or not columns[0].strip():
                 raise ValueError(f"{path}:{number}: expected 'token<TAB>tag', found {line!r}")
             sentence.append((number, columns[0], columns[1].strip()))
@@ -36,7 +43,7 @@ def main(
     output_path: Path = typer.Argument(..., help=".spacy file to write", dir_okay=False),
 ) -> None:
     """Convert a file of WNUT17 to a .spacy file."""
-    convert(read_sentences(input_path), input_path, output_path)
+    write_docs(make_docs(read_sentences(input_path), input_path), output_path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Scripts that evaluate and package whole pipelines."""

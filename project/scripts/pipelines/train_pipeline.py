@@ -1,0 +1,151 @@
+"""Training of a pipeline: its parts, one after the other, and the pipeline of these parts.
+
+Trees and entities are annotated in different texts, and need different numbers of steps. So a
+config for trees and a config for entities are trained, and a third config assembles the pipeline
+with `spacy assemble`. ELMo is frozen, so all parts have the same language model. Its layers are in
+one file, which all trainings read.
+
+Each part of each seed is trained once: run the script again after an interruption. A training that
+was interrupted starts from its beginning.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import srsly
+import typer
+from spacy.cli.train import train
+from spacy.util import load_config, load_model_from_config
+from wasabi import msg
+
+from spacy_elmo.files import atomic_write
+
+CONFIGS = Path("configs/pipelines")
+FINISHED = "finished.json"  # Scores on the dev set, written at the end of a training.
+BEST = "dev.json"  # Number of the best seed, and the scores of all seeds on the dev set.
+PARTS = {"syntax": "trees", "ner": "."}  # Part of the pipeline, and folder of its data.
+LABELS = "labels"
+FOLDERS = {"full": Path("training"), "quick": Path("training/quick")}
+QUICK = {
+    "training.max_steps": 60,
+    "training.eval_frequency": 30,
+    "training.optimizer.learn_rate.warmup_steps": 5,
+    "training.batcher.size": 300,
+    "corpora.train.limit": 60,
+    "corpora.dev.limit": 10,
+}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Pipeline that is made of parts.
+
+    corpus (str): Folder in `corpus/` with the folders `train`, `dev` and `labels`.
+    suffix (str): End of the names of the configs of its parts.
+    score (Dict[str, str]): Score on the dev set that is best in the best seed, by part.
+    """
+
+    corpus: str
+    suffix: str
+    score: dict[str, str]
+
+
+ENGLISH = {"syntax": "dep_las", "ner": "ents_f"}
+PIPELINES = {
+    "en_elmo_web_sm": Pipeline("en_web", "_elmo", ENGLISH),
+    "en_web_sm": Pipeline("en_web", "", ENGLISH),
+}
+
+
+def main(
+    names: list[str] = typer.Argument(..., help=f"Names of pipelines: {', '.join(PIPELINES)}"),
+    elmo: str = typer.Option("en_small", help="Language model of the pipelines that have one"),
+    seeds: str = typer.Option("0,1,2", help="Random seeds, separated by commas"),
+    plan: str = typer.Option("full", help="full, or quick (some steps, to try the workflow)"),
+    jobs: int = typer.Option(1, min=1, help="Number of trainings at the same time, on a core each"),
+    gpu_id: int = typer.Option(-1, help="Number of the GPU; -1: CPU"),
+) -> None:
+    """Train pipelines with several seeds, and find the best seed of each."""
+    unknown = set(names) - set(PIPELINES)
+    if unknown:
+        msg.fail(f"There is no pipeline '{unknown.pop()}'. Choose from {list(PIPELINES)}", exits=1)
+    numbers = [int(seed) for seed in seeds.split(",")]
+    if jobs > 1:
+        options = ["--elmo", elmo, "--plan", plan, "--gpu-id", str(gpu_id)]
+        with ThreadPoolExecutor(jobs) as pool:
+            runs = [(name, "--seeds", str(seed), *options) for seed in numbers for name in names]
+            list(pool.map(run_alone, runs))
+    for name in names:
+        scores = {
+            seed: train_seed(name, FOLDERS[plan] / name / f"seed-{seed}", elmo, seed, plan, gpu_id)
+            for seed in numbers
+        }
+        best = max(scores, key=lambda seed: sum(scores[seed].values()))
+        found = srsly.json_dumps({"best": best, "seeds": scores}, indent=2)
+        atomic_write(FOLDERS[plan] / name / BEST, found + "\n")
+        msg.good(f"{name}: seed {best} is best on the dev set: {scores[best]}")
+
+
+def run_alone(arguments: Sequence[str]) -> None:
+    """Run this script in a new process, with one thread."""
+    command = [sys.executable, "-m", "scripts.pipelines.train_pipeline", *arguments]
+    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def train_seed(
+    name: str, folder: Path, elmo: str, seed: int, plan: str, gpu_id: int
+) -> dict[str, float]:
+    """Train the parts of a pipeline, assemble it, and return its scores on the dev set by part."""
+    pipeline = PIPELINES[name]
+    scores = {}
+    for part in PARTS:
+        found = train_part(pipeline, part, folder / part, elmo, seed, plan, gpu_id)
+        scores[part] = found[pipeline.score[part]]
+    assemble(name, folder, elmo)
+    return scores
+
+
+def train_part(
+    pipeline: Pipeline, part: str, folder: Path, elmo: str, seed: int, plan: str, gpu_id: int
+) -> dict[str, Any]:
+    """Train a part of a pipeline, unless it is finished, and return its scores on the dev set."""
+    if not (folder / FINISHED).is_file():
+        corpus = Path("corpus") / pipeline.corpus
+        overrides: dict[str, Any] = {
+            "paths.train": str(corpus / "train" / PARTS[part]),
+            "paths.dev": str(corpus / "dev" / PARTS[part]),
+            "paths.labels": str(corpus / LABELS),
+            "system.seed": seed,
+        }
+        if pipeline.suffix:
+            overrides |= {"paths.elmo": elmo, "paths.features": str(corpus / "elmo.sqlite")}
+        if plan == "quick":
+            overrides |= QUICK
+        config = CONFIGS / f"{part}{pipeline.suffix}.cfg"
+        train(config, folder, use_gpu=gpu_id, overrides=overrides)
+        meta = srsly.read_json(folder / "model-best" / "meta.json")
+        atomic_write(folder / FINISHED, json.dumps(meta["performance"], indent=2))
+    scores: dict[str, Any] = srsly.read_json(folder / FINISHED)
+    return scores
+
+
+def assemble(name: str, folder: Path, elmo: str) -> None:
+    """Write the pipeline of the parts in a folder to the folder `pipeline` in it."""
+    config = load_config(CONFIGS / f"{name}.cfg", interpolate=False)
+    config["paths"] |= {part: str(folder / part / "model-best") for part in PARTS}
+    if "elmo" in config["paths"]:
+        config["paths"]["elmo"] = elmo
+    nlp = load_model_from_config(config, auto_fill=True)
+    nlp.meta["name"] = name.removeprefix(f"{nlp.lang}_")
+    nlp.to_disk(folder / "pipeline")
+
+
+if __name__ == "__main__":
+    typer.run(main)

