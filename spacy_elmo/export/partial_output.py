@@ -57,7 +57,7 @@ class PartialOutput:
             )
 
     def check_again(self) -> None:
-        """Check before each step that nobody has put a link in the place of the folder.
+        """Check before a step that no other program has replaced the folder by a link.
 
         RAISES (ValueError): The folder, or a folder in it, is a link now.
         """

@@ -54,7 +54,7 @@ class InputPiece:
 
     @property
     def label(self) -> str:
-        """Path or URL for the output: that of the first run, in valid Unicode."""
+        """Path or URL for the output, as at the first run, in valid Unicode."""
         return os.fsencode(self.given or self.source).decode("utf8", "replace")
 
     @property

@@ -19,7 +19,7 @@ def map_with_ray(
 ) -> Iterator[tuple[Label, Result]]:
     """Call a function for each task, in one process for each processor or GPU of the cluster.
 
-    The cluster is the connected one, else that of the variable RAY_ADDRESS, else a new cluster on
+    The cluster is the connected one, else the one in the variable RAY_ADDRESS, else a new one on
     this machine.
 
     function (Callable): A function that every machine of the cluster can import.
