@@ -271,7 +271,7 @@ def rehearsed(args: argparse.Namespace) -> PretrainingConfig:
 def main(arguments: Optional[list[str]] = None) -> dict[str, Any]:
     """Run a session.
 
-    arguments (Optional[List[str]]): The command line. Default: that of the process.
+    arguments (Optional[List[str]]): The command line. Default: the arguments of the process.
     RETURNS (dict): The results.
     """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

@@ -122,12 +122,12 @@ class Optimizers:
         """Restore the moments of the optimizers from the result of `state_dict`.
 
         The states may be from another device, or from a run with another batch size. So each
-        optimizer keeps its own settings: the fused Adagrad of the CPU does not exist on a GPU, and
-        `beta2` depends on the batch size.
+        optimizer keeps two settings of its own: `fused`, because the fused Adagrad of the CPU does
+        not exist on a GPU, and `betas`, because they depend on the batch size.
         """
         for name, optimizer in self.by_name.items():
             groups = [
-                {**own, "params": group["params"]}
+                {**group, **{name: own[name] for name in ("fused", "betas") if name in own}}
                 for group, own in zip(states[name]["param_groups"], optimizer.param_groups)
             ]
             optimizer.load_state_dict({**states[name], "param_groups": groups})
