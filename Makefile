@@ -38,7 +38,7 @@ kernels: $(STAMP)
 			-m "not slow and not processes and not large" || exit 1; \
 	done
 
-# Run `make check` before a commit. It skips slow kinds of tests (marks: tests/helpers/kinds.py).
+# Run `make check` before a commit. It skips tests with a mark of pyproject.toml.
 QUICK := not slow and not browser and not processes and not training \
 	and not threads and not pipelines and not corpora and not commands and not conversions \
 	and not large

@@ -21,7 +21,7 @@ from hypothesis import settings
 from spacy_elmo.frozen.kernel import find_kernel
 from spacy_elmo.weights import download
 
-from helpers import kinds, profiles, reference, tokenizers
+from helpers import profiles, reference, tokenizers
 from helpers.calls import note_calls
 from helpers.file_server import FileServer
 from helpers.models import TINY_OPTIONS, write_tiny
@@ -42,11 +42,6 @@ def _note_processes(event, arguments):
 
 
 sys.addaudithook(_note_processes)
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        kinds.mark(item)
 
 
 def pytest_collection_finish():

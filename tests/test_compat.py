@@ -26,6 +26,7 @@ def test_extension_key():
     Doc.remove_extension("of_this_test")
 
 
+@pytest.mark.pipelines
 def test_require_labels():
     tagger = spacy.blank("en").add_pipe("tagger")
     with pytest.raises(ValueError, match="E143"):

@@ -114,6 +114,7 @@ def on(device, **training):
     return Trainer(config, CORPUS, CORPUS, processes=Processes(device=torch.device(device)))
 
 
+@pytest.mark.training
 def test_steps_that_wait_for_nothing_are_the_cpu_s():
     """The next window is read ahead, and a loss is read a step later."""
     trainers = [on(device, max_steps=12, eval_frequency=5) for device in (DEVICE, "cpu")]
@@ -123,6 +124,7 @@ def test_steps_that_wait_for_nothing_are_the_cpu_s():
     assert found == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.training
 def test_loss_that_is_not_finite_ends_the_run_a_step_later():
     trainer = on(DEVICE)
     trainer.start_step()
@@ -133,6 +135,7 @@ def test_loss_that_is_not_finite_ends_the_run_a_step_later():
         trainer.start_step()
 
 
+@pytest.mark.training
 def test_profile_has_the_time_of_the_gpu():
     result = profile_steps(on(DEVICE), 6)
     for name, times in result["sections"].items():

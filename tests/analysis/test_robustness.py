@@ -106,6 +106,7 @@ def test_scores_fall_by_the_share_of_damaged_words(ruler):
     assert [row["damaged"] for row in rows] == [0.0, 0.1, 0.3, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.pipelines
 def test_case_is_all_letter_cases(ruler):
     nlp, doc = ruler
     examples = [Example(nlp.make_doc(doc.text), doc)]

@@ -23,6 +23,7 @@ from helpers.models import SENTENCES, tiny_bilm, tiny_module
 CUDA, CPU = torch.device("cuda"), torch.device("cpu")
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("is_train", "dtype"),
     [(False, None), (True, None), (True, torch.bfloat16), (True, torch.float16)],
@@ -120,6 +121,7 @@ def test_embed_by_the_path_of_a_gpu(monkeypatch, name):
             assert dtype is None or not ours.numel() or error > 0
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("name", "device"), [("cpu", "cpu"), ("mps", "mps"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")]
 )

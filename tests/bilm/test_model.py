@@ -11,6 +11,7 @@ from spacy_elmo.model.config import BiLMConfig
 from helpers.models import tiny_module
 
 
+@pytest.mark.training
 def test_gradients(monkeypatch):
     """Against finite differences, in float64, for weights of every kind and for the state."""
     monkeypatch.setattr(module, "WINDOW_ITEMS", 3)  # finite differences run through windows
@@ -31,6 +32,7 @@ def test_gradients(monkeypatch):
     assert torch.autograd.gradcheck(run, list(given.values()), fast_mode=True)
 
 
+@pytest.mark.training
 def test_dropout_only_in_training():
     bilm = tiny_module().requires_grad_(True)
     vectors, rows = torch.randn(4, 5), torch.arange(4).repeat(2, 1)
@@ -43,6 +45,7 @@ def test_dropout_only_in_training():
     assert (outputs[0] - outputs[3]).abs().max() > 1e-3
 
 
+@pytest.mark.training
 def test_skip_connection_adds_the_dropped_input(monkeypatch):
     """FORMATS.md, section 4: with all of the second layer's input dropped, nothing is added."""
     bilm = tiny_module().requires_grad_(True).train()

@@ -81,6 +81,7 @@ def test_values_and_gradients_are_those_of_the_loop(
         assert_same(results_and_gradients(lstm, lstm, batch_sizes, kept), expected)
 
 
+@pytest.mark.training
 def test_gradient_of_what_is_asked_for():
     """Frozen weights, frozen inputs, a state that nobody differentiates by."""
     lstm = make(6, 3, (0.25, 0.2))

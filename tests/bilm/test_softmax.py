@@ -114,6 +114,7 @@ def test_chunks_change_nothing(monkeypatch, chunk):
         torch.testing.assert_close(ours, theirs, rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.training
 def test_large_logits():
     """Neither overflow nor loss of the small ones."""
     found = []

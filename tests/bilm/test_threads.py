@@ -61,6 +61,7 @@ def in_a_new_thread(function):
         return pool.submit(function).result()
 
 
+@pytest.mark.threads
 @needs_setters
 def test_threads_that_start_meanwhile_have_the_number_of_the_process():
     def nested(depth):
@@ -77,6 +78,7 @@ def test_threads_that_start_meanwhile_have_the_number_of_the_process():
     assert in_a_new_thread(torch.get_num_threads) == 2
 
 
+@pytest.mark.processes
 @needs_setters
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the threads of the process")
 def test_no_library_uses_a_second_thread():
@@ -98,6 +100,7 @@ def test_no_library_uses_a_second_thread():
     assert run_python("-c", script).split() == ["0", "True"]
 
 
+@pytest.mark.training
 def test_short_steps_of_training_run_on_one_thread(monkeypatch):
     from spacy_elmo.bilm import sequence
 

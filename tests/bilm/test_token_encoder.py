@@ -13,6 +13,7 @@ from helpers.models import SENTENCES
 TOKENS = [token for sentence in SENTENCES for token in sentence]
 
 
+@pytest.mark.training
 def test_padding_row_is_not_trained():
     encoder = CharacterCNN(BiLMConfig(filters=((1, 4),)))
     encoder.encode_characters(torch.tensor([[0, 5, 0]])).sum().backward()
@@ -52,6 +53,7 @@ def test_values_and_gradients_are_those_of_pytorchs_layers(n_characters, width):
         torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.training
 def test_gradient_of_equal_maxima_goes_to_the_first():
     vectors = torch.tensor([[0.0], [1.0], [1.0]], requires_grad=True)
     index = torch.tensor([[0, 2, 1, 0]])

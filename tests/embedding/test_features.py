@@ -17,6 +17,8 @@ from helpers.models import scaled
 from helpers.rounding import check_close
 from helpers.trained import trained as add_trained
 
+pytestmark = pytest.mark.pipelines
+
 MEMORY = {"@feature_caches": "spacy-elmo.memory.v1"}
 
 
@@ -59,6 +61,7 @@ def assert_as_computed(pipe, docs, got):
         check_close(layers, wanted)
 
 
+@pytest.mark.training
 def test_every_doc_is_computed_once(make_nlp, computed, features):
     """Over all epochs, components and evaluations; from a file, over all runs."""
     for run in range(2):
@@ -74,6 +77,7 @@ def test_every_doc_is_computed_once(make_nlp, computed, features):
         assert sorted(computed) == (expected if run == 0 or features is MEMORY else [])
 
 
+@pytest.mark.training
 def test_predictions_are_not_kept(trained, computed, features):
     """Only what comes again: examples that are trained on, and what is scored."""
     nlp, batch = trained(features=features)
@@ -92,6 +96,7 @@ def test_predictions_are_not_kept(trained, computed, features):
         assert (len(computed), n_kept()) == (n_computed, len(batch) + 5)
 
 
+@pytest.mark.training
 def test_what_is_scored_is_kept_as_it_was_cut(trained):
     """A component after `elmo` that sets sentences does not change what its layers are of."""
     nlp, _ = trained()
@@ -106,6 +111,7 @@ def test_what_is_scored_is_kept_as_it_was_cut(trained):
     assert not np.allclose(got[0], got[1])
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("config", [{"features": None}, {"frozen": False}])
 def test_it_is_off(trained, computed, config):
     """Where it is null, and where the language model is trained, too."""
@@ -124,6 +130,7 @@ def test_it_is_off_where_nothing_is_trained(make_nlp, computed, features, tmp_pa
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.training
 def test_training_is_that_without_it(trained):
     """The same batch in every epoch: the same weights, bit for bit."""
     weights = []
@@ -136,6 +143,7 @@ def test_training_is_that_without_it(trained):
     assert weights[0] == weights[1]
 
 
+@pytest.mark.training
 def test_float16(trained):
     """Half the memory, and layers within float16's rounding, 11 bits."""
     sizes, layers = [], []
@@ -151,6 +159,7 @@ def test_float16(trained):
     assert (layers[1] != layers[0]).any()
 
 
+@pytest.mark.training
 def test_full_memory(trained, caplog, computed):
     """What there is stays; the rest is computed each time; the log says so once."""
     # three layers of the first two of the four texts
@@ -178,6 +187,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(("config", "texts", "expected"), TEXTS)
 def test_keys(trained, computed, config, texts, expected):
     """What is the same is computed once; each Doc gets its own layers, and its own memory.
@@ -203,6 +213,7 @@ def test_keys(trained, computed, config, texts, expected):
     assert_as_computed(pipe, first, got)
 
 
+@pytest.mark.training
 @pytest.mark.usefixtures("all_precisions")
 @pytest.mark.parametrize("change", ["set_bilm", "precision", "initial_state"])
 def test_other_weights_other_layers(trained, features, change):
@@ -233,6 +244,7 @@ def test_copies_keep_the_precision(make_nlp):
         assert copied.bilm.cache.capacity == copied.settings.cache == 7
 
 
+@pytest.mark.training
 def test_frozen_and_annotating_component(trained, computed):
     """The other way to freeze: spaCy then runs the pipe before each update."""
     nlp, batch = trained()
@@ -245,6 +257,7 @@ def test_frozen_and_annotating_component(trained, computed):
     assert computed == []
 
 
+@pytest.mark.training
 def test_copies_are_empty(trained):
     """Nothing of it travels to other processes or into saved pipelines."""
     nlp, batch = trained()
@@ -257,6 +270,7 @@ def test_copies_are_empty(trained):
     assert nlp.config["components"]["elmo"]["features"]["size"] == 1024.0
 
 
+@pytest.mark.training
 def test_after_replace_listeners(trained, tmp_path, computed):
     """The component's own language model keeps features, too, when trained on."""
     settings = disk(tmp_path / "features.sqlite", dtype="float16")

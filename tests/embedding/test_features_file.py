@@ -182,6 +182,7 @@ def test_full_file_and_full_disk(tmp_path, caplog):
     assert "no more layers are stored in" in without_room.message
 
 
+@pytest.mark.processes
 def test_several_processes_write_one_file(cache, path):
     """Forked while the file is open here, too."""
     context = multiprocessing.get_context("fork")
@@ -196,6 +197,7 @@ def test_several_processes_write_one_file(cache, path):
         assert kept(cache, *each) == list(range(30))
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_killed_at_each_step(path):
     """What was kept before is there, and is right; the rest is kept by the next run."""

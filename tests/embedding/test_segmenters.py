@@ -38,6 +38,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("lang", TEXTS)
 def test_without_sentences_as_the_sentencizer(lang):
     nlp = spacy.blank("xx" if lang in ("ja", "my") else lang)

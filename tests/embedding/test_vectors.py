@@ -6,6 +6,8 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.embedding.vectors import keep_vectors, restore_vectors
 
+pytestmark = pytest.mark.pipelines
+
 TEXT = "The bank of the river , a bank lends money ."
 
 

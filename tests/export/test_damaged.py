@@ -15,6 +15,8 @@ from helpers.embedded import embed_corpus
 from helpers.prepared import content
 from helpers.written_vectors import SENTENCES
 
+pytestmark = pytest.mark.corpora
+
 
 @pytest.fixture
 def unfinished(embed, monkeypatch):

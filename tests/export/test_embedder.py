@@ -24,6 +24,7 @@ def table():
     return pa.table({"id": range(len(SENTENCES)), "tokens": SENTENCES})
 
 
+@pytest.mark.corpora
 def test_vectors_of_embed(folder, tiny_weights, table):
     """Whatever the cut of the table; the second time with all words known."""
     embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", layers="all")
@@ -38,6 +39,7 @@ def test_vectors_of_embed(folder, tiny_weights, table):
                 np.testing.assert_allclose(ours, theirs[number], rtol=0, atol=2e-5)
 
 
+@pytest.mark.pipelines
 def test_text(make_nlp, tmp_path, monkeypatch):
     """As the pipeline reads it; tables of other types stay what they are."""
     monkeypatch.chdir(tmp_path)
@@ -55,6 +57,7 @@ def test_text(make_nlp, tmp_path, monkeypatch):
     assert nothing.schema.field("vectors").type == found.schema.field("vectors").type
 
 
+@pytest.mark.corpora
 def test_pickled_as_its_arguments(tiny_weights, table):
     embedder = Embedder(str(tiny_weights), layers="top", sentence_marks=True)
     expected = embedder(table)
@@ -65,6 +68,7 @@ def test_pickled_as_its_arguments(tiny_weights, table):
     assert_same(pickle.loads(pickled)(table), expected)
 
 
+@pytest.mark.corpora
 def test_datasets(tiny_weights, table):
     """As of Hugging Face."""
     datasets = pytest.importorskip("datasets")
@@ -108,6 +112,8 @@ def embed_with(embed, folder, make_nlp, monkeypatch):
     return run
 
 
+@pytest.mark.pipelines
+@pytest.mark.corpora
 def test_every_string_once(embed_with, monkeypatch):
     """In a shard; without room for what was encoded, once in each group."""
     monkeypatch.setattr(planning, "SHARD_SIZE", 10**6)
@@ -124,6 +130,8 @@ def test_every_string_once(embed_with, monkeypatch):
     assert max(counts.values()) <= len(groups) - n_groups <= min(marks)  # before the first, too
 
 
+@pytest.mark.pipelines
+@pytest.mark.corpora
 @pytest.mark.parametrize("cache", [0, 40, 20_000])
 def test_same_bytes_whatever_was_there_already(embed_with, cache, written):
     """Also where strings are forgotten and encoded again."""

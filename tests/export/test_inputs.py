@@ -21,6 +21,8 @@ from helpers.gzipped import gzipped
 from helpers.rounding import check_close
 from helpers.written_vectors import CONLLU, SENTENCES, TEXT, index_of, read, vectors_of
 
+pytestmark = pytest.mark.corpora
+
 
 @pytest.fixture
 def embed_to(folder, tiny_weights):
@@ -197,6 +199,7 @@ def test_tables_in_a_folder(folder, tiny_weights, embed_to):
         embed_corpus(str(tiny_weights), "x.tsv", folder / "out.hdf5", column="label", resume=True)
 
 
+@pytest.mark.pipelines
 def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
     segmenter = {"@segmenters": "spacy-elmo.sentences.v1"}
     nlp = make_nlp(initial_state="carry", precision="float32", segmenter=segmenter)
@@ -210,6 +213,7 @@ def test_records_are_read_as_the_pipeline_does(inputs, make_nlp):
     assert np.abs(found[0] - nlp(TEXT).tensor).max() > 1e-4
 
 
+@pytest.mark.pipelines
 def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
     nlp = make_nlp(segmenter={"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2})
     for name, model in (("windows", nlp), ("sentences", make_nlp())):
@@ -222,6 +226,7 @@ def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
             check_close(vectors, model(doc).tensor)
 
 
+@pytest.mark.pipelines
 def test_running_text_of_a_pipeline(folder, embed_to, make_nlp):
     """One that sets no sentences. It has a language already."""
     (folder / "x.txt").write_text(RUNNING, "utf8")

@@ -20,7 +20,11 @@ from helpers.killed import (
 )
 from helpers.prepared import content
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.corpora,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="forks"),
+]
 ALONE, KILLED = Path("alone"), Path("killed")
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from helpers.commands import run_python
 
+pytestmark = pytest.mark.processes
+
 SCRIPT = """
 import json, sys
 from pathlib import Path

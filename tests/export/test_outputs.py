@@ -22,6 +22,8 @@ from helpers.models import TINY_OPTIONS
 from helpers.rounding import check_close
 from helpers.written_vectors import FORMATS, SENTENCES, TEXT, index_of, read
 
+pytestmark = pytest.mark.corpora
+
 
 def one_batch(bilm, sentences):
     """The layers of `BiLM.embed`, all sentences in one batch, in the order of the job."""
@@ -95,6 +97,7 @@ def test_without_pyarrow(folder, tiny_weights, monkeypatch):
         embed_corpus(str(tiny_weights), "text.txt", folder / "out.parquet")
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("layers", ["average", "all"])
 def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch):
     monkeypatch.setattr(spacy_elmo.export.spacy_output, "SHARD_BYTES", 1500)
@@ -183,6 +186,7 @@ def test_around_each_sentence_of_a_doc(inputs, tiny_weights):
     np.testing.assert_allclose(read("parquet", inputs / "x.parquet")[0], vectors, atol=1e-5)
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("initial_state", ["warm", "carry"])
 def test_not_between_windows(folder, make_nlp, initial_state):
     """But where the first begins and the last ends."""

@@ -21,6 +21,7 @@ from helpers.written_vectors import SENTENCES, assert_same
 TESTS = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.corpora
 def test_without_ray(folder, tiny_weights, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r'needs Ray.*Run pip install "spacy-elmo\[ray\]"'):
@@ -43,6 +44,8 @@ def cluster():
     ray.shutdown()
 
 
+@pytest.mark.processes
+@pytest.mark.corpora
 @pytest.mark.slow
 def test_shards(cluster, folder, tiny_weights, monkeypatch):
     """Those of one process, byte by byte, though the driver is killed, then workers, and an input

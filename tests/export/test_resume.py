@@ -24,6 +24,8 @@ from helpers.models import tiny_bilm
 from helpers.prepared import content, random_text
 from helpers.written_vectors import FORMATS, SENTENCES, read
 
+pytestmark = pytest.mark.corpora
+
 
 def shards(output="out.npz"):
     return sorted(path.name for path in Path(f"{output}.part/shards").glob("part-*"))
@@ -153,6 +155,7 @@ def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, names, is_li
         assert not part.exists()
 
 
+@pytest.mark.pipelines
 def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_nlp):
     make_nlp().to_disk(folder / "pipeline")
     for name, more in (("noted", "README.md"), ("kept", "00000001.spacy.bak"), ("pipeline", "x")):

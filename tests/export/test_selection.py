@@ -67,6 +67,7 @@ SELECTIONS = [
 ]
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("layers", ["average", "all"])
 def test_means_of_all_vectors(rows, layers):
     everything = rows(layers=layers)
@@ -85,6 +86,7 @@ def test_means_of_all_vectors(rows, layers):
                 check_close(row[name], wanted)
 
 
+@pytest.mark.corpora
 def test_means_of_chosen_tokens(rows):
     """Sentences without any get no vector."""
     vectors = np.array(rows()[0]["vectors"])
@@ -97,6 +99,7 @@ def test_means_of_chosen_tokens(rows):
     assert none["vectors"] == []
 
 
+@pytest.mark.corpora
 def test_sentences_without_docs(folder, tiny_weights):
     for pool in (None, "sentence"):
         embed_corpus(str(tiny_weights), "text.txt", folder / f"{pool}.parquet", pool=pool)
@@ -116,6 +119,8 @@ def ruled(make_nlp):
     return nlp
 
 
+@pytest.mark.pipelines
+@pytest.mark.corpora
 def test_components_behind_elmo(folder, ruled):
     """They are asked for annotations, of Docs, sentences and tables; vectors stay the same."""
     text = "It rains. Maria lends money."
@@ -133,6 +138,7 @@ def test_components_behind_elmo(folder, ruled):
     assert embedder(pa.table({"text": pa.array([], pa.string())})).schema.equals(found.schema)
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("settings", [{"only": "PER"}, {"pool": "sentence"}])
 def test_sentences_set_behind_elmo(folder, ruled, settings):
     """A selection sets sentences only after the Doc is segmented, so vectors do not change."""
@@ -146,6 +152,8 @@ def test_sentences_set_behind_elmo(folder, ruled, settings):
     np.testing.assert_allclose(row["vectors"], wanted, rtol=0, atol=1e-5)
 
 
+@pytest.mark.pipelines
+@pytest.mark.corpora
 def test_labels_that_the_pipeline_does_not_set(folder, ruled, docs):
     """Are refused, and nothing is written. A component that does not say what it sets may set
     any, and so may Docs."""
@@ -165,6 +173,7 @@ def test_labels_that_the_pipeline_does_not_set(folder, ruled, docs):
         embed_corpus("pipeline", "text.txt", path, only="VERB")
 
 
+@pytest.mark.corpora
 def test_docs_without_a_label(rows, folder, docs, tiny_weights):
     """Of Docs nobody knows before: they are read, and what is empty is said to be."""
     nothing = "^`only=VERB`: no row has a token$"
@@ -177,6 +186,7 @@ def test_docs_without_a_label(rows, folder, docs, tiny_weights):
         rows(only="VERB,PER")
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("layers", ["average", "all"])
 def test_int8(folder, tiny_weights, layers):
     """Within half a scale of each vector's own."""
@@ -202,6 +212,7 @@ def test_int8(folder, tiny_weights, layers):
                 assert (np.abs(numbers[j]).max(axis=1) == 127).all()
 
 
+@pytest.mark.corpora
 def test_hdf5_holds_what_stands_beside(folder, docs, tiny_weights):
     path = folder / "out.hdf5"
     embed_corpus(str(tiny_weights), docs, path, only="ents", pool="span", dtype="int8")
@@ -212,6 +223,7 @@ def test_hdf5_holds_what_stands_beside(folder, docs, tiny_weights):
         assert [len(file["1"].attrs[name]) for name in ("starts", "labels", "scales")] == [0, 0, 0]
 
 
+@pytest.mark.corpora
 def test_scales_of_a_long_doc(folder, tiny_weights):
     """More than 64 KB of them, which HDF5 keeps elsewhere."""
     (folder / "long.txt").write_text("a " * 20_000 + "\n")
@@ -232,6 +244,9 @@ def mixed(layers, mix):
     return mix.get_param("gamma")[0] * mean
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
+@pytest.mark.corpora
 def test_learned_mixes_and_single_layers(folder, make_nlp):
     nlp = make_nlp(store_layers=True, segmenter={"@segmenters": "spacy-elmo.doc.v1"})
     trained(nlp, 9, tagger=tagger(listener(layer_norm=True)), tagger2=tagger(concat_both()))
@@ -252,6 +267,8 @@ def test_learned_mixes_and_single_layers(folder, make_nlp):
             embed_corpus("pipeline", "text.txt", folder / "out.npz", layers=f"mix:{name}")
 
 
+@pytest.mark.pipelines
+@pytest.mark.corpora
 @pytest.mark.parametrize(
     ("mix", "weights"),
     [("top", [0, 0, 1]), ("average", [1 / 3] * 3), (1, [0, 1, 0]), ([0.5, 0, 2], [0.5, 0, 2])],

@@ -55,6 +55,7 @@ def assert_same_rows(found, wanted, numbered=True):
     assert_same(found, wanted)
 
 
+@pytest.mark.corpora
 def test_vectors_of_one_run(shard, expected):
     counts = shard()
     wanted = expected("text.txt")
@@ -67,6 +68,7 @@ def test_vectors_of_one_run(shard, expected):
     assert content(Path("out")) == before
 
 
+@pytest.mark.corpora
 def test_running_text_is_cut_at_paragraphs(shard, folder, expected, monkeypatch):
     paragraph = TEXT.replace(" . ", " .\n") + "\n"
     (folder / "x.txt").write_text("\n".join([paragraph] * 30))
@@ -81,6 +83,7 @@ def test_running_text_is_cut_at_paragraphs(shard, folder, expected, monkeypatch)
         assert len(shards_of(name)) == n_shards
 
 
+@pytest.mark.corpora
 def test_several_inputs(shard, folder, inputs, expected):
     """Files that are cut, and others that are not; blank ones at the start of a shard."""
     (folder / "blank.txt").write_text("\n" * 200 + "The end\n")
@@ -92,6 +95,7 @@ def test_several_inputs(shard, folder, inputs, expected):
     assert vectors_of(table_of("out"))[N_LINES + 200].shape == (2, 12)
 
 
+@pytest.mark.corpora
 def test_docs(shard, folder, inputs):
     """Docs with vectors, of shards; a shard without a sentence is there, too."""
     shard("x.spacy", "docs", output_format="spacy")
@@ -106,6 +110,7 @@ def test_docs(shard, folder, inputs):
     assert docs[0][0].vector.shape == (12,)
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("format", ["hdf5", "npz"])
 def test_numbers_in_other_formats(shard, expected, format):
     wanted = vectors_of(expected("text.txt"))
@@ -121,6 +126,7 @@ def test_numbers_in_other_formats(shard, expected, format):
         np.testing.assert_allclose(found[str(i)], vectors, rtol=0, atol=2e-5)
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("column", ["text", "tokens"])
 def test_parquet(shard, expected, column):
     texts = ["The cat sat .", None, "One more", ""] * 5
@@ -137,6 +143,7 @@ def test_parquet(shard, expected, column):
     assert_same_rows(table, expected("in/*.parquet"))
 
 
+@pytest.mark.corpora
 def test_a_null_in_parquet_is_named_by_its_row(shard, expected):
     words = [["a"]] * 13 + [["a", None]] + [["a"]] * 6
     pq.write_table(pa.table({"tokens": words}), "x.parquet", row_group_size=3)
@@ -152,6 +159,7 @@ def memory():
     file_system.store.clear()
 
 
+@pytest.mark.corpora
 def test_urls(shard, folder, expected, memory):
     lines = (folder / "text.txt").read_bytes()
     memory.pipe({"/in/a.txt": lines, "/in/b.txt.gz": gzipped(lines), "/in/c.csv": b"no"})
@@ -173,6 +181,7 @@ def test_urls(shard, folder, expected, memory):
     assert_same_rows(table_of("d"), expected("text.txt"))
 
 
+@pytest.mark.corpora
 def test_array_of_jobs(shard, expected):
     """Two that begin at once, then the last; the output and the input stand elsewhere then."""
     shard(worker="2/3")
@@ -203,6 +212,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.corpora
 def test_other_settings(shard, folder):
     (folder / "other.txt").write_text("other\n")
     shard(worker="1/7")
@@ -213,6 +223,7 @@ def test_other_settings(shard, folder):
         assert content(folder) == before
 
 
+@pytest.mark.corpora
 def test_force_begins_again(shard):
     """Nothing else is deleted, and nothing at all with `resume`, or while others work."""
     shard(output="other", layers="average")
@@ -243,6 +254,7 @@ def test_force_begins_again(shard):
         Path(file).unlink()
 
 
+@pytest.mark.corpora
 def test_input_that_changes(shard, folder, expected):
     """What can be read still is made, then the error names the file; put right, the rest comes."""
     other = shutil.copy("text.txt", folder / "other.txt")
@@ -259,6 +271,7 @@ def test_input_that_changes(shard, folder, expected):
     assert_same_rows(table_of("out"), wanted)
 
 
+@pytest.mark.corpora
 def test_line_that_cannot_be_read(shard, folder):
     (folder / "text.txt").write_bytes(b"The end\n" * 99 + b"\xff\n" + b"The end\n" * 50)
     with pytest.raises(ValueError, match=r"1 of 7 .*\npart-.*: text\.txt, line 100: not UTF-8"):
@@ -277,6 +290,7 @@ def test_input_that_goes(folder):
         piece.open()
 
 
+@pytest.mark.corpora
 @pytest.mark.processes
 def test_local_workers(shard, monkeypatch):
     """The same bytes as of one process; one that is killed ends the run, which goes on."""
@@ -298,6 +312,7 @@ def test_local_workers(shard, monkeypatch):
     assert content(Path("two")) == content(Path("one"))
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("protocol", ["memory", "s3"])
 def test_url_as_output(shard, memory, monkeypatch, protocol):
     """As in a folder; stopped within a shard, it goes on; objects appear under their own names."""
@@ -324,6 +339,7 @@ def test_url_as_output(shard, memory, monkeypatch, protocol):
         shard(output="memory://out")
 
 
+@pytest.mark.corpora
 def test_urls_that_are_refused(shard, memory, monkeypatch):
     memory.pipe({"/in/file": b"", "/in/folder/other": b""})
     for settings, message in (

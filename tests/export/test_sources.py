@@ -17,6 +17,8 @@ from spacy_elmo.export import load_docs
 from helpers.embedded import embed_corpus
 from helpers.gzipped import gzipped
 
+pytestmark = pytest.mark.corpora
+
 LETTER = "Dear Maria.\nIt rains. We\nsat on the\nbank! Yours\n\n\nA line later\n"
 # Names of inputs, their content, settings, and the line of each entry.
 INPUTS = [

@@ -171,6 +171,7 @@ def test_a_folder_and_a_circle_of_links_in_the_way_are_named(tmp_path):
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.processes
 @posix
 @pytest.mark.parametrize("write", [write_file, write_folder])
 def test_what_a_killed_process_left_goes(tmp_path, monkeypatch, write):
@@ -187,6 +188,7 @@ def test_what_a_killed_process_left_goes(tmp_path, monkeypatch, write):
     assert os.listdir(tmp_path) == ["q"]
 
 
+@pytest.mark.processes
 @posix
 def test_what_another_process_is_writing_stays(tmp_path):
     """The writer waits until the other one has come and gone."""
@@ -208,6 +210,7 @@ def test_what_another_process_is_writing_stays(tmp_path):
     assert snapshot(tmp_path) == {"q": b"second"}
 
 
+@pytest.mark.processes
 @posix
 def test_what_another_machine_left_stays(tmp_path, monkeypatch):
     """Its process may be alive."""
@@ -220,6 +223,7 @@ def test_what_another_machine_left_stays(tmp_path, monkeypatch):
     assert set(os.listdir(tmp_path)) == {"q", left}
 
 
+@pytest.mark.processes
 @posix
 def test_a_folder_is_killed_at_each_step(tmp_path):
     write_folder(tmp_path / "q")
@@ -229,6 +233,7 @@ def test_a_folder_is_killed_at_each_step(tmp_path):
         assert left_in(tmp_path) == ["q"] and snapshot(tmp_path / "q") == before
 
 
+@pytest.mark.processes
 @posix
 def test_killed_while_a_folder_is_deleted(tmp_path):
     """Its name is free, or it is whole."""

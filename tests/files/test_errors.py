@@ -104,6 +104,7 @@ def test_error_of_an_open_file_has_its_name(tmp_path, number):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.corpora
 def test_no_room_for_the_folder_of_a_corpus(tmp_path, monkeypatch):
     error = Mock(side_effect=system_error(errno.ENOSPC))
     (tmp_path / "a.txt").write_text("a b\n")

@@ -78,6 +78,7 @@ def test_like_a_file_in_memory(tmp_path, seed, limit):
     assert (tmp_path / "x").read_bytes() == memory.getvalue()[:LIMIT]
 
 
+@pytest.mark.processes
 @has_limit
 def test_process_ends_after_a_full_disk(tmp_path):
     """HDF5 would free its access to a Python object after Python has ended."""

@@ -58,6 +58,7 @@ def test_waiting_for_another(path):
     assert order == ["first", "second"]
 
 
+@pytest.mark.processes
 def test_released_when_its_process_is_killed(path):
     command = [sys.executable, "-c", HOLDER, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

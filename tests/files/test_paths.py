@@ -41,6 +41,8 @@ def home(tmp_path, monkeypatch, tiny_weights):
     assert not os.listdir(tmp_path / "elsewhere")  # no folder is named "~"
 
 
+@pytest.mark.pipelines
+@pytest.mark.conversions
 def test_weights_and_pipelines(home):
     expected = read_weights(home / "model").checksum()
     assert read_weights("~/model").checksum() == expected
@@ -64,6 +66,7 @@ def test_weights_and_pipelines(home):
     nlp("a")
 
 
+@pytest.mark.corpora
 def test_texts(home):
     for given in ("~/a.txt", "~/*.txt"):
         assert load_text(given).n_words == 3
@@ -78,6 +81,7 @@ def test_texts(home):
         assert [len(example.x) for example in read(spacy.blank("en"))] == [1]
 
 
+@pytest.mark.corpora
 def test_vectors_and_features(home):
     embed_corpus("~/model", "~/a.txt", "~/shards", shards=1)
     assert (home / "shards").is_dir()
@@ -88,6 +92,7 @@ def test_vectors_and_features(home):
     assert (home / "features.sqlite").is_file()
 
 
+@pytest.mark.commands
 def test_words_of_commands(home):
     """Some of these paths must exist before a command runs."""
     assert json.loads(run_elmo("info", "~/model", "--json").stdout)["layers"] == 3
@@ -104,6 +109,7 @@ def test_words_of_commands(home):
     assert f"{home}/nothing.txt" in shown_by("pretrain", "~/p.cfg", "-o", "~/out", *texts, status=1)
 
 
+@pytest.mark.commands
 def test_other_words_that_begin_so(home):
     sentence = ("--sentence", "~ a", "--token", "~5")
     assert "~5" in shown_by("neighbors", "~/model", "~/a.txt", *sentence, status=1)

@@ -45,6 +45,7 @@ def test_fifo(tmp_path):
     assert set(os.listdir(tmp_path)) == {"fifo", "whole"}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("target", ["/dev/stdout", "/dev/fd/1"])
 def test_standard_output_that_is_a_pipe_or_a_file(tmp_path, target):
     """A file as the shell's `>>` makes it: what is there stays, and what is printed later comes

@@ -267,6 +267,7 @@ def test_nothing_to_read(engine):
     assert [tuple(layer.shape) for layer in layers] == [(3, 0, 10)] * 2
 
 
+@pytest.mark.threads
 def test_threads_share_a_model():
     frozen = tiny_bilm().replace(cache=3)
     expected = frozen.embed(SENTENCES)[0]

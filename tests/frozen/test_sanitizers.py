@@ -7,6 +7,8 @@ from spacy_elmo.frozen.kernel import NUMPY, available_kernels
 from helpers import sanitize
 from helpers.profiles import SHORT
 
+pytestmark = pytest.mark.processes
+
 KERNEL = available_kernels()[-1]
 PYTEST = ["-m", "pytest", "-q", "--noconftest", "-p", "helpers.sanitized", "-p", "no:cacheprovider"]
 SHAPES = ["tests/frozen/test_odd_shapes.py", f"--hypothesis-profile={SHORT}"]

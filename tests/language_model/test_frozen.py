@@ -68,6 +68,7 @@ def test_impossible_numbers(model):
             next(sample_sentences(model, **settings))
 
 
+@pytest.mark.commands
 def test_command(tmp_path):
     write_model(tmp_path / "forward", *forward_model())
     arguments = ("sample", tmp_path / "forward", "--n", 3, "--max-tokens", 9)

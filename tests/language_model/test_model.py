@@ -21,6 +21,8 @@ from helpers.models import tiny_bilm
 from helpers.prepared import content
 from helpers.runs import assert_same_arrays
 
+pytestmark = pytest.mark.training
+
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
 SENTENCE = ["the", "naïve", "cat", "."]
 PROVENANCE = {"steps": 7, "perplexity": {"x": 1}}

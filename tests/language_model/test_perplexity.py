@@ -38,6 +38,7 @@ def model(tmp_path):
     return thawed(read_language_model(write_model(tmp_path, *bytes_model())))
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("as_run", [thawed, lambda model: model], ids=["module", "frozen"])
 @pytest.mark.parametrize(
     ("kind", "unroll_steps"), [("bytes", 1), ("bytes", 4), ("words", 100), ("forward", 100)]
@@ -55,6 +56,7 @@ def test_one_stream(tmp_path, kind, unroll_steps, as_run):
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.training
 def test_several_streams_start_from_zeros(model, monkeypatch):
     one = perplexity(model, CORPUS, n_streams=1)
     assert perplexity(model, CORPUS, n_streams=5) == one  # A short text is one stream.

@@ -5,6 +5,8 @@ from thinc.api import Model
 
 from spacy_elmo.layers.concat import ConcatTok2Vec, MixedConcat
 
+pytestmark = pytest.mark.training
+
 
 def fixed(vectors, known=True):
     """A layer that gives Docs these vectors, and keeps what it is initialized with and the

@@ -18,6 +18,8 @@ from helpers.models import OPTIONS, scaled
 from helpers.rounding import check_close
 from helpers.trained import trained as train
 
+pytestmark = pytest.mark.pipelines
+
 TEXT = "They sat on the bank of the river"
 
 
@@ -45,6 +47,7 @@ def tags(doc):
     return [token.tag_ for token in doc]
 
 
+@pytest.mark.training
 def test_reads_the_layers_of_the_pipe(trained):
     """Also of a sentence as a Doc, without user data, as the entity linker reads it."""
     doc, node = trained(TEXT), node_of(trained)
@@ -55,6 +58,7 @@ def test_reads_the_layers_of_the_pipe(trained):
     np.testing.assert_allclose(node.predict([part])[0], node.predict([alone])[0], atol=1e-5)
 
 
+@pytest.mark.training
 def test_docs_without_layers_or_with_those_of_other_tokens(trained):
     tagger = trained.get_pipe("tagger")
     with pytest.raises(ValueError, match="1 of 2 Docs"):
@@ -66,6 +70,7 @@ def test_docs_without_layers_or_with_those_of_other_tokens(trained):
         tagger(doc)
 
 
+@pytest.mark.training
 @no_warning
 def test_disabled_upstream_warns_once(trained):
     """Design, fact 14."""
@@ -83,6 +88,7 @@ def test_disabled_upstream_warns_once(trained):
 FOLLOWING = {"@architectures": "spacy-elmo.ElmoListener.v1"}  # without width, mix, n_layers
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("n_lstms", [1, 2])
 def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
     """At initialisation, and on loading."""
@@ -106,6 +112,7 @@ def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
     assert tags(spacy.load(tmp_path / "replaced")("Maria swims")) == tags(doc)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("settings", "place", "message"),
     [
@@ -123,6 +130,7 @@ def test_a_listener_that_cannot_be_connected(tiny_weights, settings, place, mess
         nlp.initialize(lambda: examples(nlp))
 
 
+@pytest.mark.training
 def test_layers_of_a_batch_in_training(fine_tuned):
     """Design, fact 13: batches are told apart by their Docs, not by their words."""
     nlp, batch = fine_tuned
@@ -141,6 +149,7 @@ def test_layers_of_a_batch_in_training(fine_tuned):
         report(gradient)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("annotating", [(), ("elmo",)])
 @pytest.mark.parametrize("frozen_components", [(), ("elmo",)])
 def test_frozen_and_annotating_components(make_nlp, annotating, frozen_components):
@@ -158,6 +167,7 @@ def test_frozen_and_annotating_components(make_nlp, annotating, frozen_component
     check_close(results[0][1], results[1][1])
 
 
+@pytest.mark.training
 @no_warning
 @pytest.mark.parametrize("frozen", [True, False])
 def test_frozen_component_that_annotates(make_nlp, frozen):
@@ -166,6 +176,7 @@ def test_frozen_component_that_annotates(make_nlp, frozen):
     nlp.update(batch, sgd=sgd, exclude=["tagger"], annotates=["tagger"])
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("order", [["tok2vec", "elmo"], ["elmo", "tok2vec"]])
 def test_beside_spacy_s_tok2vec(tiny_weights, order, caplog):
     """Design, fact 4: one pipeline, two upstreams, each component reads its own; that leaves
@@ -181,6 +192,7 @@ def test_beside_spacy_s_tok2vec(tiny_weights, order, caplog):
     assert sum("does not set doc.tensor" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.training
 @no_warning
 def test_component_disabled_at_load_and_enabled_later(trained, tmp_path):
     trained.to_disk(tmp_path / "pipeline")
@@ -208,6 +220,7 @@ def test_layers_of_other_weights_are_not_trusted(make_nlp):
     assert pipes == [True, False]
 
 
+@pytest.mark.training
 def test_layers_do_not_outlive_their_weights(fine_tuned):
     """Nor those of averages, under which `spacy train` evaluates, the averages."""
     nlp, batch = fine_tuned
@@ -240,6 +253,7 @@ def test_store_layers_off_with_a_listener(make_nlp):
         make_nlp(store_layers=False).add_pipe("tagger", config=tagger(listener()))
 
 
+@pytest.mark.training
 def test_copied_and_removed(trained):
     """Copies of a component share the language model; a listener that is removed has no pipe."""
     pipe, model = trained.get_pipe("elmo"), trained.get_pipe("tagger").model
@@ -253,6 +267,7 @@ def test_copied_and_removed(trained):
     assert not pipe._stores_layers  # as "auto" says where none listens
 
 
+@pytest.mark.training
 def test_pickled_in_the_middle_of_an_update(fine_tuned):
     nlp, batch = fine_tuned
     nlp.update(batch, sgd=False, exclude=["tagger"])
@@ -261,6 +276,7 @@ def test_pickled_in_the_middle_of_an_update(fine_tuned):
     check_close(again.predict([doc])[0], pipe.predict([doc])[0])
 
 
+@pytest.mark.training
 def test_a_pickle_has_one_copy_of_the_weights(fine_tuned):
     """Also after the checksum was asked for, and from before an update that changes it."""
     nlp, batch = fine_tuned

@@ -17,6 +17,8 @@ from spacy_elmo.weights.safetensors_file import from_bytes
 from helpers.commands import app
 from helpers.models import pretraining_config
 
+pytestmark = pytest.mark.pipelines
+
 TEXTS = ["the cat sat on a mat .", "dogs run far !", "the cat sat .", "no"]
 SIZES = {"@architectures": "spacy-elmo.BiLM.v1", **pretraining_config()["model"]}
 PRETRAINING = {"component": "elmo", "layer": "", "max_epochs": 20, "corpus": "corpora.pretrain"} | {
@@ -70,6 +72,7 @@ def torch_loss(model, docs):
     return total / 2, named
 
 
+@pytest.mark.training
 def test_loss_and_gradients(nlp, model, monkeypatch):
     from spacy_elmo.layers import objective
 
@@ -92,6 +95,7 @@ def test_loss_and_gradients(nlp, model, monkeypatch):
         torch.testing.assert_close(found[name], weight.grad, rtol=1e-3, atol=1e-7)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("windows", "following", "preceding"),
     [
@@ -113,6 +117,7 @@ def test_targets(nlp, model, windows, following, preceding):
     assert found == " ".join(following + preceding).split()
 
 
+@pytest.mark.training
 def test_a_loss_that_is_no_number(nlp, model):
     """Before any weight learns from it."""
     model.get_ref("output_layer").get_param("W")[3] = np.inf
@@ -123,6 +128,7 @@ def test_a_loss_that_is_no_number(nlp, model):
     assert all(torch.equal(*pair) for pair in zip(before, after))
 
 
+@pytest.mark.training
 def test_docs_without_tokens(nlp, model):
     assert make_update(model, [Doc(nlp.vocab)], Adam(0.01), model.attrs["loss"]) == 0.0
 
@@ -159,6 +165,7 @@ def losses_of(run, epochs):
     return [row["epoch_loss"] for row in rows]
 
 
+@pytest.mark.training
 def test_spacy_pretrain_resume_and_init_tok2vec(tmp_path, monkeypatch, nlp):
     monkeypatch.chdir(tmp_path)
     config = Config(nlp.config)

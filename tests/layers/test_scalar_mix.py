@@ -38,6 +38,7 @@ def test_one_layer_alone_and_a_token_without_variance():
     assert np.isfinite([*backprop([np.ones((2, 5), "f")])]).all()
 
 
+@pytest.mark.training
 def test_gradients_are_a_sequence():
     """A layer before the mix may ask for their number, and read them twice."""
     mix, X, dY = make(layer_norm=True)
@@ -47,6 +48,7 @@ def test_gradients_are_a_sequence():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize(("l2", "factor"), [(0.0, 1.0), (0.3, 1.0), (0.3, 4.0)])
 def test_outputs_and_gradients(layer_norm, l2, factor):
@@ -67,6 +69,7 @@ def test_outputs_and_gradients(layer_norm, l2, factor):
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("n_parts", [1, 2, 4])
 def test_the_penalty_counts_once_in_an_update(n_parts):
     """Whatever the number of batches whose gradients it adds; and again in the next update."""
@@ -96,6 +99,7 @@ def test_initial_weights_are_normalised_ones():
     np.testing.assert_allclose(mix_weights(ScalarMix(initial=[0.0, 1.0])), [0, 1], atol=1e-6)
 
 
+@pytest.mark.training
 def test_adam_moves_the_weights_by_the_factor():
     """From the same start Adam's first step has the length of the rate, whatever the gradient."""
     start = np.array([0.5, 0.3, 0.2], "f")
@@ -120,6 +124,7 @@ def test_number_of_layers_follows_the_input():
         loaded.predict([np.zeros((2, 1, 3), dtype="f")])
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("settings", [{"initial": [0.7, 0.2, 0.1]}, {"n_layers": 3}, {}])
 def test_initialize_begins_again(settings):
     mix, wanted = ScalarMix(**settings), settings.get("initial", [1 / 3] * 3)
@@ -143,12 +148,14 @@ def test_mixes_of_a_model():
     assert mixes_of(Linear(2, 2)) == mixes_of(None) == []
 
 
+@pytest.mark.training
 def test_not_trainable_has_no_gradient():
     mix, X, dY = make(trainable=False)
     mix(X, is_train=True)[1](dY)
     assert not mix.has_grad("weights") and not mix.has_grad("gamma")
 
 
+@pytest.mark.training
 def test_dropout_in_training_alone_and_with_its_own_rate():
     mix, _, _ = make(dropout=0.5)
     X = [np.ones((3, 40, 50), dtype="f")]

@@ -48,6 +48,7 @@ def matrix(tmp_path):
     return tmp_path / "w.npy"
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("ending", [".npy", ".txt", "mark.txt"])
 def test_all_layers(make_nlp, tmp_path, ending):
     path = tmp_path / f"w{ending}"
@@ -63,6 +64,7 @@ def test_all_layers(make_nlp, tmp_path, ending):
     assert nlp("")._.elmo.shape == (3, 0, WIDTH)
 
 
+@pytest.mark.pipelines
 def test_saved_with_the_pipeline(make_nlp, matrix, tmp_path):
     """The file is not needed again, and other weights may come without it."""
     nlp, plain = make_nlp(align=str(matrix)), make_nlp()
@@ -78,6 +80,8 @@ def test_saved_with_the_pipeline(make_nlp, matrix, tmp_path):
     check_close(loaded(TEXT).tensor, plain(TEXT).tensor)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
     """Kept features and stored layers are told apart by it."""
     features = {"@feature_caches": "spacy-elmo.disk.v1", "path": str(tmp_path / "f.sqlite")}
@@ -91,6 +95,8 @@ def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
     np.testing.assert_allclose(found[1], expected, atol=1e-5)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
     nlp = make_nlp(align=str(matrix))
     trained(nlp)
@@ -106,6 +112,9 @@ def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
     check_close(lower, whole[:2])
 
 
+@pytest.mark.pipelines
+@pytest.mark.corpora
+@pytest.mark.conversions
 def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
     nlp = make_nlp(align=str(matrix))
     expected = nlp(TEXT).tensor
@@ -125,6 +134,7 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
         check_close(vectors["0"], expected)
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -147,6 +157,7 @@ def test_refused(make_nlp, tmp_path, name, content, message):
     assert "\n" not in check_refused(lambda: nlp(TEXT), message)
 
 
+@pytest.mark.pipelines
 def test_a_damaged_matrix_in_a_file_of_weights(make_nlp, matrix, tmp_path):
     make_nlp(align=str(matrix)).to_disk(tmp_path / "pipeline")
     file = tmp_path / "pipeline" / "elmo" / "model.safetensors"

@@ -16,6 +16,8 @@ from helpers.models import weights_of
 from helpers.tasks import COREF, QA, TASKS, TEXTPAIR, without_elmo
 from helpers.trained import OWN
 
+pytestmark = pytest.mark.training
+
 PAIRS = {QA: ("question", "context"), TEXTPAIR: ("premise", "hypothesis")}
 CONFIGS = {**OWN, **{task.factory: task.config for task in TASKS}}
 
@@ -82,6 +84,7 @@ def check_stops(nlp, factory, data, optimizer):
 FROZEN = [(factory, True) for factory in ("ner", "textcat", QA.factory, COREF.factory)]
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize(("factory", "frozen"), [*product(CONFIGS, [False]), *FROZEN])
 def test_it_trains_and_stops_at_nan(make_nlp, factory, frozen):
     nlp = make_nlp(frozen=frozen)

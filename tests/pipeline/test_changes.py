@@ -17,6 +17,8 @@ from helpers.components import listener, tagger
 from helpers.models import check_refused, weights_of
 from helpers.trained import trained
 
+pytestmark = pytest.mark.pipelines
+
 TEXT = "They sat on the bank of the river . Maria swims ."
 WINDOWS = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
 # Values other than those of the pipe that `make` makes.
@@ -55,6 +57,7 @@ def behavior(nlp, monkeypatch):
     return [value if value is None else np.asarray(value).tolist() for value in seen]
 
 
+@pytest.mark.training
 @pytest.mark.usefixtures("all_precisions")
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_setting_acts_as_in_a_config_and_is_saved(make_nlp, name, tmp_path, monkeypatch):
@@ -172,6 +175,7 @@ def test_layers_that_are_listened_to_are_stored(nlp):
     assert nlp.get_pipe("elmo").store_layers == "auto"
 
 
+@pytest.mark.training
 def test_the_tensor_of_a_tok2vec_is_left_alone(make_nlp):
     """As it is where `set_vectors` comes from the config."""
     nlp = make_nlp(set_vectors=False)
@@ -182,6 +186,7 @@ def test_the_tensor_of_a_tok2vec_is_left_alone(make_nlp):
     np.testing.assert_array_equal(nlp(TEXT).tensor, expected)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("read", [lambda: torch.nn.Linear(2, 2), lambda: None])
 def test_a_reader_of_something_else(make_nlp, read):
     nlp = make_nlp(weights=None)

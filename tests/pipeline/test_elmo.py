@@ -21,6 +21,8 @@ from helpers.golden import BILM_TF, BILM_TF_MODELS, read_batches, read_bilm_tf
 from helpers.models import TINY_OPTIONS, check_refused, weights_of
 from helpers.trained import trained
 
+pytestmark = pytest.mark.pipelines
+
 WEIRD = [
     "",
     "  two spaces \n\n and\tmore ",
@@ -133,6 +135,7 @@ def test_a_stream_is_held_in_part_and_errors_go_to_their_handler(make_nlp, monke
     assert [(doc.text, len(doc.tensor)) for doc in docs] == [("a river bank", 3)] * 13
 
 
+@pytest.mark.threads
 def test_threads_share_one_pipeline(make_nlp):
     nlp, alone = make_nlp(), make_nlp()
     texts = [f"They sat on bank {i} of the river ." for i in range(20)]
@@ -145,6 +148,7 @@ def test_threads_share_one_pipeline(make_nlp):
 BLOCK = {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 999}
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -159,6 +163,7 @@ def test_weights_that_cannot_be_used(make_nlp, config, message):
         check_refused(use, message)
 
 
+@pytest.mark.training
 def test_initialize_reads_other_weights(make_nlp, tiny_weights):
     """Initialized again without, what there is stays."""
     nlp = make_nlp(weights=None)
@@ -212,6 +217,7 @@ def test_store_layers(make_nlp):
     assert (layers.shape, layers.dtype) == ((3, 2, 12), np.float32)
 
 
+@pytest.mark.training
 def test_what_is_no_example_is_refused_as_by_spacy(nlp):
     with pytest.raises(TypeError, match="E978.*Elmo.update"):
         nlp.get_pipe("elmo").update([nlp.make_doc("a b")])
@@ -220,6 +226,7 @@ def test_what_is_no_example_is_refused_as_by_spacy(nlp):
             nlp.get_pipe("elmo").initialize(get_examples)
 
 
+@pytest.mark.training
 def test_averages_of_pytorch_weights(make_nlp):
     """Design, fact 7: `use_averages` swaps the biLM's weights too, and back."""
     nlp = make_nlp(frozen=False)
@@ -235,6 +242,7 @@ def test_averages_of_pytorch_weights(make_nlp):
     np.testing.assert_array_equal(nlp("The bank").tensor, current)
 
 
+@pytest.mark.training
 def test_no_docs_are_kept(make_nlp):
     nlp = make_nlp(frozen=False)
     batch, sgd = trained(nlp, tagger=tagger(concat_both()))

@@ -24,6 +24,8 @@ from helpers.models import tiny_bilm, weights_of
 from helpers.tasks import crf
 from helpers.trained import trained
 
+pytestmark = [pytest.mark.training, pytest.mark.pipelines]
+
 
 def loss_of(nlp, batch, names):
     """The sum of the components' cross-entropies, computed from what they predict:
@@ -445,6 +447,7 @@ def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
     torch.testing.assert_close(*biases, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.threads
 def test_a_thread_that_predicts_in_the_middle_of_an_update(make_nlp, monkeypatch):
     """It does not finish the update, to which the second component still has to report."""
     biases = []

@@ -19,6 +19,8 @@ from helpers.models import check_refused, tiny_bilm
 from helpers.reference_manylangs import write_random
 from helpers.rounding import check_close
 
+pytestmark = pytest.mark.pipelines
+
 WIDTH = 12
 
 
@@ -74,6 +76,7 @@ def with_tagger(nlp):
     return examples
 
 
+@pytest.mark.training
 def test_replaced_listeners_keep_the_vocabulary(folder, tmp_path):
     nlp = pipeline(folder)
     with_tagger(nlp)
@@ -86,6 +89,7 @@ def test_replaced_listeners_keep_the_vocabulary(folder, tmp_path):
     check_close(found[0], expected[0])
 
 
+@pytest.mark.training
 def test_fine_tuning_reaches_words_and_code_points(folder):
     nlp = pipeline(folder, frozen=False)
     examples = with_tagger(nlp)

@@ -17,6 +17,8 @@ from helpers.models import TINY_OPTIONS, tiny_bilm
 from helpers.reference import write_random
 from helpers.rounding import check_close
 
+pytestmark = [pytest.mark.training, pytest.mark.pipelines]
+
 INPUT = {"@architectures": "spacy-elmo.ConcatEmbed.v1", "embed": embed(), "width": None}
 OUTPUT = {"@architectures": "spacy-elmo.OutputConcat.v1", "tok2vec": embed()}
 # Blocks without a width, and where the same can be had with one.

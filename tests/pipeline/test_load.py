@@ -18,6 +18,7 @@ def layers(nlp):
     return elmo_pipe(nlp).predict([spacy.tokens.Doc(nlp.vocab, words=["the", "cat"])])[0]
 
 
+@pytest.mark.pipelines
 def test_pipelines_and_weights(tmp_path, nlp, tiny_weights):
     """With the settings of the pipeline."""
     nlp.rename_pipe("elmo", "vectors")
@@ -42,6 +43,7 @@ def test_packages_and_languages(tmp_path, monkeypatch, tiny_weights):
     assert read_pipeline(str(tiny_weights), "de").lang == "de"
 
 
+@pytest.mark.pipelines
 def test_what_is_no_language_model(tmp_path, nlp):
     blank = spacy.blank("en")
     check_refused(lambda: elmo_pipe(blank), "no 'elmo' pipe; it has no component")
@@ -54,6 +56,8 @@ def test_what_is_no_language_model(tmp_path, nlp):
         check_refused(lambda pipe=pipe: pipe.bilm, "no weights at")
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_names_that_are_numbers(tmp_path, monkeypatch, tiny_weights):
     """spaCy parses `--paths.elmo 142` as a number."""
     monkeypatch.chdir(tmp_path)

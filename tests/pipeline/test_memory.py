@@ -42,6 +42,7 @@ print(json.dumps(figures))
 """
 
 
+@pytest.mark.pipelines
 def test_inside_a_memory_zone(make_nlp):
     """What a zone leaves behind is invalid: nothing of the pipe's may refer to it."""
     nlp, other = (make_nlp(store_layers=True) for _ in range(2))
@@ -71,6 +72,7 @@ def bytes_held_by(array):
     return array.nbytes if array.base is None else array.base.untyped_storage().nbytes()
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("segmenter", "initial_state"),
     [("sentences.v2", "warm"), ("sentences.v2", "carry"), ("windows.v1", "warm")],
@@ -86,6 +88,8 @@ def test_a_doc_keeps_nothing_of_its_batch(make_nlp, segmenter, initial_state):
             assert array.shape[-2] == len(doc)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_a_listener_inside_a_memory_zone(nlp):
     batch, sgd = trained(nlp, tagger=tagger(concat_both()))
     for _ in range(3):
@@ -97,6 +101,7 @@ def test_a_listener_inside_a_memory_zone(nlp):
     assert inside == [[token.tag_ for token in doc] for doc in nlp.pipe(texts)]
 
 
+@pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
@@ -123,6 +128,7 @@ print(json.dumps([doc._.elmo.nbytes / 2**20, memory("VmHWM") - before]))
 """
 
 
+@pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_a_long_doc():

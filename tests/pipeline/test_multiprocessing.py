@@ -10,6 +10,8 @@ from helpers.commands import run_python
 from helpers.killed import in_child
 from helpers.models import tiny_bilm
 
+pytestmark = pytest.mark.processes
+
 SCRIPT = """
 import multiprocessing, sys, warnings
 import numpy as np

@@ -14,6 +14,8 @@ from helpers.models import check_refused, tiny_bilm, tiny_module, write_allennlp
 from helpers.trained import trained
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_a_gradient_within_the_language_model(make_nlp):
     """No weight learns from it, those whose own gradient is finite neither."""
     nlp = make_nlp(frozen=False)
@@ -30,6 +32,8 @@ def test_a_gradient_within_the_language_model(make_nlp):
         assert torch.equal(weight, kept)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_a_rate_far_too_high(make_nlp):
     """The language model ends with a message, not with vectors of NaN."""
     nlp = make_nlp(frozen=False, learn_rate_factor=1e38)
@@ -37,6 +41,7 @@ def test_a_rate_far_too_high(make_nlp):
         trained(nlp, 5, textcat=textcat(listener()))
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_weights_too_large(make_nlp, tmp_path, precision):
     """They can be read, and their products cannot be computed."""
@@ -64,6 +69,7 @@ def test_large_vectors_are_vectors():
         assert not np.isfinite(layers.sum())
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_no_such_model_is_written(make_nlp, tmp_path, value):
     """Nor does it replace one."""

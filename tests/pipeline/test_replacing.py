@@ -19,6 +19,8 @@ from helpers.components import concat_both, concat_input, embed, listener, ner, 
 from helpers.models import check_refused, weights_of
 from helpers.trained import trained
 
+pytestmark = pytest.mark.pipelines
+
 
 def beside(first, second):
     block = {"@architectures": "spacy-elmo.OutputConcat.v1"}
@@ -44,6 +46,7 @@ def answers(doc):
     return [token.tag_ for token in doc], [(e.text, e.label_) for e in doc.ents], scores
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("name", SETUPS)
 def test_replace_save_and_load(make_nlp, name, tmp_path):
     """Other paths than those of its listeners are refused, and change nothing."""
@@ -85,6 +88,7 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
     assert (*settings, block["bilm"]["lstm_dim"]) == (windows, "zeros", "bfloat16", 12)
 
 
+@pytest.mark.training
 def test_a_wrapper_around_replace_listeners(nlp, monkeypatch):
     """The paths are checked whoever calls spaCy's function, and an iterator is refused."""
     original = Language.replace_listeners
@@ -100,6 +104,7 @@ def test_a_wrapper_around_replace_listeners(nlp, monkeypatch):
     assert nlp.get_pipe("elmo").listener_map == {}
 
 
+@pytest.mark.training
 def test_an_error_of_spacy_between_the_callbacks(nlp):
     """The next call finds the config that spaCy has changed, and repairs it."""
     trained(nlp, ner=ner(concat_both()))
@@ -131,6 +136,7 @@ def change_sourced(nlp):
     return new
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("change", [change_none, change_copied, change_pickled, change_sourced])
 def test_pipelines_that_did_not_make_the_pipe(nlp, change, tmp_path):
     trained(nlp, 1)
@@ -143,6 +149,7 @@ def test_pipelines_that_did_not_make_the_pipe(nlp, change, tmp_path):
     assert answers(spacy.load(tmp_path)("Maria swims")) == wanted
 
 
+@pytest.mark.training
 def test_replaced_component_trains_on(make_nlp):
     nlp = make_nlp(frozen=False)
     batch, sgd = trained(nlp, 5)
@@ -165,6 +172,7 @@ def test_replaced_component_trains_on(make_nlp):
     assert not np.array_equal(weights_of(shim.bilm)["stacks.0.0.bias"], before)
 
 
+@pytest.mark.training
 def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
     """Without an elmo pipe from the start: the weights are read by initialize."""
     block = {"@architectures": "spacy-elmo.Tok2VecElmo.v1", "weights": str(tiny_weights)}
@@ -176,6 +184,7 @@ def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
     assert answers(spacy.load(tmp_path / "pipeline")("Maria swims")) == wanted
 
 
+@pytest.mark.training
 def test_a_wrong_path_in_a_config_is_refused_before_the_training(nlp, tmp_path):
     trained(nlp, 1, tagger=tagger(concat_input()))
     expected = answers(nlp("Maria swims"))
@@ -202,6 +211,7 @@ def test_each_path_keeps_the_settings_of_its_mix(nlp, paths):
     assert [(mix["layer_norm"], mix["l2"]) for mix in mixes] == [(True, 0.0), (False, 0.5)]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("name", ["tagger", "elmo"])
 def test_train_warns_of_what_is_true(make_nlp, frozen, name, tmp_path, caplog, monkeypatch):

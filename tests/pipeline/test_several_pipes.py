@@ -24,6 +24,8 @@ from helpers.models import TINY_OPTIONS, weights_of
 from helpers.rounding import check_close
 from helpers.trained import trained as trained_together
 
+pytestmark = pytest.mark.pipelines
+
 TEXT = "Maria sat on the bank of the river"
 LISTENER = "spacy-elmo.ElmoListener.v1"
 ANY = {"@architectures": LISTENER}
@@ -56,6 +58,7 @@ def layers_of(weights):
     return read_weights(weights).embed([TEXT.split()], "warm")[0][0]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("frozen", [True, False])
 def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_weights):
     """Without width and n_layers, which follow the pipe that is named."""
@@ -77,6 +80,7 @@ def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_wei
     assert get_layers(doc, "elmo") is get_layers(doc, "elmo_news") is None
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("frozen", [(True, False), (False, True)])
 def test_one_frozen_and_one_not(make_two, frozen):
     nlp = make_two(frozen=frozen[0], other={"frozen": frozen[1]})
@@ -88,6 +92,7 @@ def test_one_frozen_and_one_not(make_two, frozen):
     assert stayed == [isinstance(pipe.bilm, FrozenBiLM) for pipe in pipes] == list(frozen)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path, kind):
     """In memory each pipe has its own; in one file they are told apart by their weights. What is
@@ -109,6 +114,8 @@ def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path, kind)
             check_close(get_layers(eg.x, name), expected[0])
 
 
+@pytest.mark.training
+@pytest.mark.commands
 def test_what_is_kept_of_both(make_two, tmp_path):
     """Pipelines on disk, Docs that go from process to process, mixes that are shown."""
     nlp = trained(make_two(frozen=False), {"tagger": tagger(listen_to_both())})
@@ -138,6 +145,7 @@ def test_what_is_kept_of_both(make_two, tmp_path):
     assert [line[gamma - 5 : gamma] for line in lines] == [f"{row['gamma']:.3f}" for row in rows]
 
 
+@pytest.mark.training
 def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
     """A component listens to both, with mixes of different settings."""
     both = listen_to_both()
@@ -158,6 +166,7 @@ def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
     assert block["elmo"]["mix"]["layer_norm"] is True
 
 
+@pytest.mark.training
 def test_replace_a_listener_beside_one_of_any_pipe(make_two):
     """The other listener says "*", and is connected to the nearer pipe."""
     both = listen_to_both()
@@ -178,6 +187,7 @@ def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors
     check_close(doc[4].vector, expected[4])
 
 
+@pytest.mark.training
 def test_any_is_the_nearest_pipe_before(nlp, narrow_weights):
     """A pipe whose listeners find a nearer one stores nothing."""
     nlp.add_pipe("textcat", config=textcat(ANY))
@@ -279,6 +289,7 @@ CHANGES = [disabled_and_enabled, one_more_before, renamed_and_saved, sourced, tr
 CHANGES += [initialized_while_it_is_disabled, copied]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("change", CHANGES)
 def test_any_stays_the_pipe_it_was_trained_on(load_two, reads_second, change):
     nlp = load_two()
@@ -298,6 +309,7 @@ def with_wrapped_linking(monkeypatch):
     monkeypatch.setattr(Language, "_link_components", lambda *args: link(*args))
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("prepare", [lambda monkeypatch: None, with_wrapped_linking])
 def test_component_in_another_pipeline_without_its_pipe(
     load_two, reads_second, prepare, monkeypatch
@@ -313,6 +325,7 @@ def test_component_in_another_pipeline_without_its_pipe(
     assert reads_second(nlp)
 
 
+@pytest.mark.training
 def test_component_in_another_pipeline_without_any_pipe(load_two, reads_second):
     """spaCy calls nothing of the pipe, which stays connected to the component: both pipelines
     have the same component. A prediction warns."""
@@ -335,6 +348,7 @@ def removed_by_another_pipeline(nlp):
     return new
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("change", [removed, removed_by_another_pipeline])
 def test_a_pipe_that_is_removed_is_not_trained(load_two, change):
     nlp = load_two()
@@ -343,6 +357,7 @@ def test_a_pipe_that_is_removed_is_not_trained(load_two, change):
         new.update(examples(new), sgd=new.create_optimizer())
 
 
+@pytest.mark.training
 def test_a_disabled_pipe_initializes_a_new_component_that_names_it(load_two):
     """As `spacy train` does with a sourced pipe that is frozen: only its name is disabled."""
     nlp, new = load_two(), spacy.blank("en")
@@ -355,6 +370,7 @@ def test_a_disabled_pipe_initializes_a_new_component_that_names_it(load_two):
     assert node.upstream is new.get_pipe("second")
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_any_loaded_with_a_pipe_disabled(load_two, reads_second, name):
     """The pipe that it was trained on is connected even if it was disabled when it was loaded."""
@@ -369,11 +385,13 @@ def upstream(name):
     return {"components": {"tagger": {"model": {"tok2vec": {"upstream": name}}}}}
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("name", ["*", "second"])
 def test_a_pipe_that_is_excluded_is_not_replaced_by_another(load_two, name):
     check_zeros(load_two(exclude=["second"], config=upstream(name)))
 
 
+@pytest.mark.training
 def test_a_pipe_that_the_config_names_comes_before_what_it_was_trained_on(load_two, reads_second):
     nlp = load_two(config=upstream("first"))
     listening = [nlp.get_pipe(name).listening_components for name in ("first", "second")]

@@ -75,6 +75,8 @@ CASES = [(task, False, False) for task in TASKS]
 CASES += [(CRF, True, False), (CRF, True, True), (CRF, False, True)]
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("task", "frozen", "replaced"), CASES, ids=lambda value: getattr(value, "factory", None)
 )
@@ -85,6 +87,7 @@ def test_tasks(tiny_weights, task, frozen, replaced, monkeypatch):
     np.testing.assert_allclose(ours, weights, atol=1e-4)
 
 
+@pytest.mark.pipelines
 def test_checksum_of_a_pipe_that_was_trained_between(make_nlp, on_gpu):
     """Layers of the weights before are outdated."""
     nlp = make_nlp(store_layers=True)

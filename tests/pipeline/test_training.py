@@ -17,6 +17,8 @@ from spacy_elmo.model.config import BiLMConfig
 from helpers.commands import run_python
 from helpers.components import concat_input, examples, listener, ner, textcat
 
+pytestmark = pytest.mark.pipelines
+
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*ROOT.glob("project/configs/training/*.cfg"), *ROOT.glob("configs/training/*.cfg")]
 
@@ -44,6 +46,8 @@ def trained(tmp_path_factory, tiny_weights):
     return folder
 
 
+@pytest.mark.processes
+@pytest.mark.training
 def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
     model = trained / "training" / "model-best"
     best = srsly.read_json(model / "meta.json")["performance"]
@@ -69,6 +73,7 @@ def test_configs_are_filled_and_valid(path, tmp_path):
     assert filled == config
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("name", ["ner_elmo_alone", "ner_input_output"])
 def test_configs_train_with_a_model_of_any_width(name, trained, tiny_weights, tmp_path):
     """Here 12, and 256 by default."""

@@ -17,6 +17,8 @@ from helpers.models import pretraining_config
 from helpers.prepared import content as files_of
 from helpers.trainers import make
 
+pytestmark = pytest.mark.training
+
 RANDOM = {"dropout": 0.3, "state_reset": 0.3, "max_steps": 8, "eval_frequency": 3}
 
 

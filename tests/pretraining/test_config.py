@@ -12,6 +12,7 @@ from helpers.project_scripts import PROJECT
 EXAMPLE = PROJECT / "configs" / "pretraining" / "litbank.cfg"
 
 
+@pytest.mark.training
 def test_example_config_with_overrides():
     overrides = {"paths.train": "a.txt", "corpus.dev": ["b.txt", "c.txt"], "system.seed": 4}
     overrides |= {"training.max_minutes": 0.5, "model.n_layers": 3, "nlp.lang": "de"}
@@ -21,6 +22,7 @@ def test_example_config_with_overrides():
     assert (config.seed, config.lang) == (4, "de")
 
 
+@pytest.mark.training
 def test_names_that_are_numbers():
     """spaCy parses `--paths.train 1848` as a number."""
     overrides = {"paths.train": 1848, "corpus.dev": [1849, "b.txt"], "pretraining.init": 142}

@@ -25,6 +25,8 @@ from helpers.prepared import content
 from helpers.runs import ENVIRONMENT, metrics, run_config, run_settings, write_texts
 from helpers.trainers import assert_like_one
 
+pytestmark = pytest.mark.processes
+
 VARIANTS = [
     {"softmax": "sampled", "accumulate_gradient": 2, "directions": "different"},
     {"softmax": "full", "optimizer": "adagrad"},
@@ -112,6 +114,7 @@ def assert_near(found, expected, tolerance):
         assert (ours - theirs).norm() <= tolerance * theirs.norm() + 1e-9
 
 
+@pytest.mark.training
 @forks
 def test_two_processes_compute_what_one_does(tmp_path):
     """Also where the tail of the adaptive softmax gets no gradient in one of them, and where they
@@ -151,6 +154,7 @@ def test_two_processes_compute_what_one_does(tmp_path):
             assert torch.equal(ours, theirs)
 
 
+@pytest.mark.training
 def test_run_on_two_processes(folder):
     """The whole command: one process writes and speaks, and one can go on."""
     settings = {"max_steps": 6, "eval_frequency": 2, "checkpoint_minutes": 1e-9, "keep": 10}
@@ -181,6 +185,7 @@ def restarted(folder):
     pretrain(run_settings(folder, max_steps=4, eval_frequency=2), folder / "out", overwrite=True)
 
 
+@pytest.mark.training
 @forks
 def test_restarted_after_the_other_machine_failed(folder):
     """`torchrun` counts restarts on the machine of the process that failed; the first process,

@@ -12,6 +12,8 @@ from spacy_elmo.pretraining.stopping import find_not_finite
 
 from helpers.runs import arrays, metrics, run_settings
 
+pytestmark = pytest.mark.training
+
 
 def test_a_rate_far_too_high(folder):
     """Of whose perplexity there is no float: no model of it is written, and the run failed."""

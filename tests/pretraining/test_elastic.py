@@ -50,6 +50,8 @@ OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 SETTINGS = {"max_steps": 40, "eval_frequency": 10, "checkpoint_minutes": 1e-9, "dropout": 0.0}
 
 pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.training,
     pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.skipif(sys.platform != "linux", reason="ends a group of processes"),

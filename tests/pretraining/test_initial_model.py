@@ -61,6 +61,7 @@ def check_bilm(model, expected):
     assert all(weight.requires_grad for weight in model.parameters())
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("sampled-model", "sampled"), ("sampled-model", "full"), ("adaptive-model", "adaptive")]
@@ -80,6 +81,7 @@ def test_model_with_its_softmax(folder, name, kind):
     check_bilm(model, expected.bilm)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("name", "kind"), [("sampled-model", "adaptive"), ("adaptive-model", "full")]
 )
@@ -91,6 +93,7 @@ def test_softmax_of_another_kind_is_refused(folder, name, kind):
     assert isinstance(model.softmax, AdaptiveSoftmax) == (kind == "adaptive")
 
 
+@pytest.mark.training
 def test_new_vocabulary_takes_over_the_words_it_knows(folder):
     config = settings_of(folder, init={"vocabulary": "new", "softmax_warmup": 7})
     model, softmax_warmup = initial_model(config, OTHER)
@@ -108,6 +111,7 @@ def test_new_vocabulary_takes_over_the_words_it_knows(folder):
     check_bilm(model, old.bilm)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("has_lost_its_vocabulary", [False, True])
 def test_weights_without_a_softmax(folder, tmp_path, capsys, has_lost_its_vocabulary):
     """Nor has one whose words nobody knows, which is said."""
@@ -126,6 +130,7 @@ def test_weights_without_a_softmax(folder, tmp_path, capsys, has_lost_its_vocabu
     assert model.softmax.weight.shape[1] == model.bilm.config.projection_dim
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", ["sampled", "adaptive"])
 def test_new_softmax_is_trained_alone_first(folder, kind):
     """The biLM stands still for so many steps, which is known; then all is trained; the rate
@@ -154,6 +159,7 @@ def test_new_softmax_is_trained_alone_first(folder, kind):
     assert rates[5] < rates[6]
 
 
+@pytest.mark.training
 def test_figures_before_take_no_time(folder, monkeypatch):
     """An hour for an evaluation, a minute for a step: all of the minutes are for steps."""
     clock = [0.0]
@@ -169,6 +175,7 @@ def test_figures_before_take_no_time(folder, monkeypatch):
     assert (trainer.progress.step, trainer.progress.elapsed) == (4, 240)
 
 
+@pytest.mark.training
 def test_killed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypatch):
     """And resumed without the model that it went on from, which may be gone."""
     init = {"softmax_warmup": 4}
@@ -204,6 +211,7 @@ def test_types_of_products(monkeypatch):
     assert product_dtype("auto", cpu) is None
 
 
+@pytest.mark.training
 def test_what_cannot_be_pretrained(folder, tmp_path):
     """No model; and ready-made vectors beside the characters, which would be trained without
     them."""

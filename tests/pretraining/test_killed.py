@@ -14,7 +14,11 @@ from helpers.prepared import prepare
 from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, write_texts
 from helpers.trainers import make
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.training,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="forks"),
+]
 
 
 def test_checkpoint(tmp_path):
@@ -73,6 +77,7 @@ def assert_same_run(folder, step=0):
     assert files[0] == files[1], step
 
 
+@pytest.mark.corpora
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_run(run, tmp_path):
@@ -84,6 +89,7 @@ def test_run(run, tmp_path):
     assert_same_run(tmp_path)
 
 
+@pytest.mark.corpora
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_run_killed_again_and_again(run, tmp_path):

@@ -19,6 +19,8 @@ from helpers.golden import MANYLANGS
 from helpers.models import WORDS_ONLY
 from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, run_settings
 
+pytestmark = pytest.mark.training
+
 WORDS = {**WORDS_ONLY, "filters": [], "n_words": 12, "word_embed_dim": 8}
 SHARED = {"share_embedding_softmax": True}
 KINDS = {
@@ -37,6 +39,7 @@ def settings(folder, name, **training):
     return check_config(config)
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("name", KINDS)
 def test_from_text_to_pipeline(folder, tmp_path, name):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -119,6 +122,7 @@ def test_vocabulary_of_a_model_of_words(folder, tmp_path):
     assert not np.array_equal(layers[0], layers[2])
 
 
+@pytest.mark.conversions
 def test_going_on_from_manylangs(tmp_path):
     """Its encoder and vocabularies stay, the softmax is new, and the way back is open."""
     for name in ("train", "dev"):

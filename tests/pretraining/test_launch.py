@@ -39,6 +39,7 @@ def run(*arguments, status):
     return shown_by("pretrain", "a.cfg", "-o", "out", "--gpus", *arguments, status=status)
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(("visible", "chosen"), [("", "3,0"), ("4,GPU-5,6,GPU-7", "GPU-7,4")])
 def test_command_starts_a_process_a_gpu(folder, see, monkeypatch, visible, chosen):
     """Of those that are visible."""
@@ -54,6 +55,7 @@ def test_command_starts_a_process_a_gpu(folder, see, monkeypatch, visible, chose
     assert len(given) == 1  # said once, not by each process
 
 
+@pytest.mark.commands
 def test_none_of_the_gpus(folder, see, monkeypatch):
     see(4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
@@ -63,6 +65,7 @@ def test_none_of_the_gpus(folder, see, monkeypatch):
     assert (folder / "out" / "model-last").is_dir()
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     ("n", "gpus", "message"),
     [
@@ -78,6 +81,7 @@ def test_gpus_that_are_not_there(folder, see, n, gpus, message):
     assert not (folder / "out").exists()
 
 
+@pytest.mark.processes
 def test_two_processes_stop(folder):
     """Ctrl-C lets the step end and writes a checkpoint, as with one process."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -91,6 +95,8 @@ def test_two_processes_stop(folder):
     assert "Traceback" not in output
 
 
+@pytest.mark.processes
+@pytest.mark.commands
 @pytest.mark.slow
 def test_status_of_a_process_that_fails(folder):
     """It says why, and the others that it does."""
@@ -119,6 +125,7 @@ print(first, faults())
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone can be told")
 def test_freed_memory_is_not_taken_anew():
     first, then = map(int, run_python("-c", TAKE_AND_FREE).split())

@@ -16,6 +16,8 @@ from spacy_elmo.pretraining import trainer as module
 from helpers.calls import note_calls
 from helpers.trainers import CORPUS, make, run
 
+pytestmark = pytest.mark.training
+
 
 @pytest.mark.parametrize(
     ("limits", "n_steps"),

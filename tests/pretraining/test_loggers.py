@@ -46,6 +46,8 @@ def log(settings, *reports):
     return stdout.getvalue()
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_step_info_has_what_spacys_loop_tells():
     """The keys of spaCy's own training loop, and values of the same kinds."""
     from spacy.training.loop import train_while_improving

@@ -160,6 +160,7 @@ def test_misspelled_words_of_another_case():
     assert any(is_one_edit("TEXTS", word) for word in read)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", ["noise", "case_noise"])
 def test_trained_and_resumed_bit_by_bit(folder, kind):
     def run(steps, output, noise=0.5):

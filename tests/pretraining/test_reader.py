@@ -151,6 +151,7 @@ def test_error_of_the_thread_is_raised_in_the_step_that_needs_the_window():
         ahead(1, 1)
 
 
+@pytest.mark.training
 def test_run_that_reads_ahead_has_the_same_weights():
     trainers = [make(is_pipelined=pipelined, max_steps=7, eval_frequency=3) for pipelined in (0, 1)]
     for trainer in trainers:
@@ -161,6 +162,7 @@ def test_run_that_reads_ahead_has_the_same_weights():
     assert all(map(torch.equal, first.model.parameters(), second.model.parameters()))
 
 
+@pytest.mark.training
 def test_loss_that_is_not_finite_is_found_a_step_later():
     trainer = make(is_pipelined=True)
     original = trainer.model.softmax.loss

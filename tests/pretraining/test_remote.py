@@ -1,6 +1,7 @@
 """Runs that read their text at a URL."""
 
 import fsspec
+import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spacy_elmo.pretraining.run import pretrain
@@ -8,6 +9,8 @@ from spacy_elmo.pretraining.run import pretrain
 from helpers.commands import shown_by
 from helpers.prepared import content, prepare
 from helpers.runs import arrays, assert_same_arrays, metrics, run_config, run_settings, write_texts
+
+pytestmark = [pytest.mark.training, pytest.mark.corpora, pytest.mark.commands]
 
 
 def test_a_run_goes_on_elsewhere(tmp_path, monkeypatch):

@@ -26,6 +26,8 @@ from helpers.prepared import content, prepare
 from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, run_settings
 from helpers.trainers import kill_at, run_to_the_end
 
+pytestmark = pytest.mark.training
+
 OFTEN = {"checkpoint_minutes": 1e-9}
 
 
@@ -101,6 +103,7 @@ def test_batch_that_shrinks_is_named(folder, capsys):
     assert "The run had 12 streams and has 8 now: LSTM states start from zeros" in shown
 
 
+@pytest.mark.corpora
 @pytest.mark.parametrize("what", ["train", "dev", "own"])
 def test_damaged_prepared_text_is_refused(finished, what):
     """Before a step is made: of a corpus that is given, and of a run's own."""
@@ -182,6 +185,7 @@ def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
     check_refused("nothing", overwrite=True)
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
 @pytest.mark.parametrize(
     ("name", "file", "text"),

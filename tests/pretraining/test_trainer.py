@@ -13,6 +13,8 @@ from helpers.calls import note_calls
 from helpers.plain_lstm import plain_loop
 from helpers.trainers import make, run
 
+pytestmark = pytest.mark.training
+
 
 def gradients_of(trainer):
     """Of the next step, unclipped, by the weight's name; those of the rows as a table."""

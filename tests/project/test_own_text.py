@@ -11,6 +11,8 @@ from weasel.cli.run import project_run
 from helpers.forked import run_forked
 from helpers.project_scripts import PROJECT
 
+pytestmark = pytest.mark.processes
+
 OWN = {"vars.lm_train": "my_text/", "vars.lm_dev": "dev.txt", "vars.lm_format": "text"}
 TINY = {"vars.lm_config": "tiny.cfg", "vars.pretrain_minutes": 0}
 

@@ -10,6 +10,8 @@ from spacy.tokens import Doc, DocBin
 from helpers.project_scripts import PROJECT
 from scripts.pipelines import evaluate_pipelines, package_pipeline
 
+pytestmark = pytest.mark.pipelines
+
 ABOUT = srsly.read_yaml(PROJECT / "configs" / "pipelines" / "en_elmo_web_sm.yml")
 
 

@@ -15,7 +15,7 @@ from spacy_elmo.text.prepare import open_corpus
 from helpers.gzipped import gzipped
 from helpers.prepared import SMALL, assert_same_text, content, prepare, random_text, sentences_of
 
-pytestmark = pytest.mark.filterwarnings("error::UserWarning")
+pytestmark = [pytest.mark.corpora, pytest.mark.filterwarnings("error::UserWarning")]
 
 
 # The corpus

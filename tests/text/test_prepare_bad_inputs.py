@@ -14,7 +14,7 @@ from spacy_elmo.text.prepare import is_prepared
 from helpers.gzipped import gzipped
 from helpers.prepared import SMALL, manifest_of, prepare, sentences_of
 
-pytestmark = pytest.mark.filterwarnings("error::UserWarning")
+pytestmark = [pytest.mark.corpora, pytest.mark.filterwarnings("error::UserWarning")]
 
 
 def check_bad(path, data, sentences, warned, lines):

@@ -27,6 +27,7 @@ def source(tmp_path):
     return tmp_path / "a.txt"
 
 
+@pytest.mark.corpora
 def test_work_is_not_done_twice(source, tmp_path, monkeypatch):
     prepare(source, tmp_path / "whole", **SMALL)
     done = []
@@ -55,6 +56,7 @@ def test_work_is_not_done_twice(source, tmp_path, monkeypatch):
     assert len(done) == n_done
 
 
+@pytest.mark.corpora
 def test_parts_that_were_damaged(source, tmp_path):
     """They are made again: one under the name of another, two summaries, and a flipped bit."""
     out = tmp_path / "out"
@@ -73,6 +75,7 @@ def test_parts_that_were_damaged(source, tmp_path):
     assert_same_text(prepare(source, out, **SMALL), load_text(source))
 
 
+@pytest.mark.corpora
 def test_parts_of_other_settings_are_not_used(source, tmp_path):
     source.write_text("I don't. You do.\n", "utf8")
     prepare(source, tmp_path / "out", worker="1/1", format="text", lang="en", **SMALL)
@@ -80,6 +83,7 @@ def test_parts_of_other_settings_are_not_used(source, tmp_path):
     assert sentences_of(corpus) == [["I", "don't.", "You", "do."]]
 
 
+@pytest.mark.corpora
 def test_a_full_disk(tmp_path, source):
     source.write_text(random_text(2000), "utf8")
     out, settings = tmp_path / "out", {"n_process": 1, "chunk_size": 1000}
@@ -90,6 +94,7 @@ def test_a_full_disk(tmp_path, source):
     assert prepare(source, out, **settings).n_words > 3000
 
 
+@pytest.mark.corpora
 def test_two_at_a_time(source, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
@@ -100,6 +105,7 @@ def test_two_at_a_time(source, tmp_path):
     prepare(source, out, **SMALL)
 
 
+@pytest.mark.corpora
 @pytest.mark.filterwarnings("ignore:.*c.jsonl")
 @pytest.mark.parametrize("workers", [("2/3", "3/3", "1/3"), ("2/4",)])
 def test_shares(source, tmp_path, monkeypatch, workers):
@@ -133,6 +139,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_workers_end_with_their_parent(source, tmp_path):
     (tmp_path / "run.py").write_text(SCRIPT, "utf8")

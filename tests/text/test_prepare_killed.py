@@ -9,7 +9,11 @@ from spacy_elmo.text.prepare import is_prepared
 from helpers.killed import in_child, killed_at_each_step, left_at_each_step, stopped_at_each_step
 from helpers.prepared import content, prepare, random_text
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.corpora,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="forks"),
+]
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from helpers.calls import note_calls
 from helpers.full_disk import room_for
 from helpers.prepared import SMALL, assert_same_text, manifest_of, prepare, random_text
 
+pytestmark = pytest.mark.corpora
+
 URL = "memory://bucket/corpus"
 
 

@@ -81,6 +81,7 @@ def test_many_files(tmp_path, monkeypatch):
     assert estimate_tokens([tmp_path / "00.txt", str(tmp_path / "1*.txt")]) == 11 * 30
 
 
+@pytest.mark.corpora
 def test_prepared_corpus_knows(folder, tmp_path):
     prepare([folder / "a.txt"], tmp_path / "corpus", n_process=1)
     assert estimate_tokens([tmp_path / "corpus", folder / "b.jsonl"]) == 2 * N_TOKENS
@@ -122,6 +123,7 @@ def test_models_of_other_kinds(text):
         audit_tokens(BiLMConfig(), [str(text)])
 
 
+@pytest.mark.commands
 def test_command(text, tmp_path):
     safetensors_file.write(tiny_bilm(max_characters_per_token=50), tmp_path / "a.safetensors")
     given = ("info", tmp_path / "a.safetensors")

@@ -150,6 +150,7 @@ def test_word_ids(tmp_path):
     np.testing.assert_array_equal(known, WORD_DATA["embedding"][rows])
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("kind", ["words", "one direction"])
 def test_converted_and_back(tmp_path, kind):
     options, data, words = WORD_OPTIONS, WORD_DATA, WORDS
@@ -218,6 +219,7 @@ def test_ready_made_vectors(ready_made, tmp_path, monkeypatch):
     np.testing.assert_array_equal(vectors, data["embedding"][[3, 4, 2]])
 
 
+@pytest.mark.training
 def test_gradients_reach_ready_made_vectors_and_characters(ready_made):
     bilm = BiLM.from_frozen(read_ready_made(ready_made[0]))
     bilm.token_vectors(["cat", "dog"]).sum().backward()

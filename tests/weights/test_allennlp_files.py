@@ -59,6 +59,8 @@ def check_softmax(prediction):
     assert_same_arrays(softmax.arrays(), {"weight": data["softmax/W"], "bias": data["softmax/b"]})
 
 
+@pytest.mark.commands
+@pytest.mark.conversions
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["bytes", "words"])
 @pytest.mark.parametrize("order", ORDERS)
@@ -81,6 +83,7 @@ def test_marks_anywhere_in_the_vocabulary(tmp_path, monkeypatch, kind, order):
         assert kind == "bytes" or list(read.strings) == bundle.prediction[1].words
 
 
+@pytest.mark.conversions
 def test_rows_that_no_word_reaches(tmp_path):
     """As bilm-tf reads a vocabulary: lines are stripped, one line is no word, and of equal words
     the last one counts."""
@@ -98,6 +101,7 @@ def test_rows_that_no_word_reaches(tmp_path):
         np.testing.assert_array_equal(vectors, data["embedding"][rows])
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("place", ["inside", "beside"])
 @pytest.mark.parametrize("vocabulary", ["none", "of another softmax"])
 def test_a_softmax_that_is_not_wanted_is_not_read(tmp_path, place, vocabulary):
@@ -181,6 +185,7 @@ def test_where_options_are_expected(tmp_path, name, names):
         read_weights(path)
 
 
+@pytest.mark.conversions
 def test_names_that_earlier_versions_wrote_beside_weights(tmp_path):
     write(tmp_path).rename(tmp_path / "c.hdf5")
     for name in ("options.json", "vocab.txt"):

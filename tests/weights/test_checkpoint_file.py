@@ -74,6 +74,7 @@ def put(folder, data, tensorflow=None, options=None, number=12):
     return prefix
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("name", ["plain", "skip"])
 def test_as_its_dump(tmp_path, tensorflow, name):
     prefix = put(tmp_path / "m", reference.read_hdf5(BILM_TF / name / "weights.hdf5"), tensorflow)

@@ -26,7 +26,7 @@ from helpers.prepared import content
 from helpers.reference_manylangs import write_random
 from helpers.runs import assert_same_arrays
 
-pytestmark = pytest.mark.pipelines
+pytestmark = [pytest.mark.conversions, pytest.mark.pipelines]
 
 
 @pytest.fixture
@@ -332,6 +332,7 @@ def test_what_cannot_be(tmp_path, source, target, settings, message):
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_no_model_stands_beside_the_softmax_of_another(tmp_path):
     """Wherever writing over a model ends: what a kill leaves can be read as one of the two."""

@@ -48,6 +48,7 @@ def stops(message, source, target, **settings):
     return lost[0]
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("kind", [LanguageModelSoftmax, AdaptiveSoftmax])
 def test_softmax_beside_safetensors(tmp_path, kind):
     """In a file of its own, which stands for one model: gone with it, and out of the way."""
@@ -69,6 +70,7 @@ def test_softmax_beside_safetensors(tmp_path, kind):
         assert not (tmp_path / "z" / "vocab.txt").exists()
 
 
+@pytest.mark.conversions
 def test_softmax_without_vocabulary_and_datasets_that_nobody_knows(tmp_path, source):
     convert(source, tmp_path / "weights.hdf5")
     (tmp_path / "vocab.txt").unlink()
@@ -85,6 +87,8 @@ def test_softmax_without_vocabulary_and_datasets_that_nobody_knows(tmp_path, sou
 OTHERS = ["sentencizer", "tok2vec"]
 
 
+@pytest.mark.pipelines
+@pytest.mark.conversions
 @pytest.mark.parametrize(
     ("settings", "change", "message"),
     [
@@ -109,6 +113,7 @@ def test_what_else_a_pipeline_has(tmp_path, tiny_weights, settings, change, mess
 # Languages and provenance
 
 
+@pytest.mark.conversions
 def test_a_pipeline_needs_a_language(tmp_path, tiny_weights):
     for lang, message in ((None, "`lang`"), ("qqq", "'qqq'.*`lang`")):
         with pytest.raises(ValueError, match=message):
@@ -120,6 +125,7 @@ def test_a_pipeline_needs_a_language(tmp_path, tiny_weights):
     assert spacy.load(tmp_path / "b").lang == "sv"
 
 
+@pytest.mark.conversions
 def test_provenance_is_patched(tmp_path, source):
     """It may be longer than an attribute in an old HDF5 file."""
     text = "é" * 100_000
@@ -130,6 +136,7 @@ def test_provenance_is_patched(tmp_path, source):
         assert read_bundle(tmp_path / target).provenance == {**kept, "commit": text}
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize(
     "provenance",
     [{"lang": ["de"]}, {"lang": {"de": 1}}, {"lang": 5}, {"source": "\udc80"}, {"lang": "\ud800"}],
@@ -144,6 +151,7 @@ def test_provenance_that_no_file_can_store(tmp_path, source, provenance):
 # Other token encoders, and archives
 
 
+@pytest.mark.conversions
 def test_named_manylangs(tmp_path, monkeypatch):
     """A model with a name knows where it is from."""
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
@@ -164,6 +172,7 @@ def test_named_manylangs(tmp_path, monkeypatch):
     assert provenance["urls"] == [model.files[0].url]
 
 
+@pytest.mark.conversions
 def test_words_that_are_read_and_words_that_are_predicted(tmp_path):
     """One vocab.txt can hold them if they are the same."""
     options = {"lstm": tiny_options()["lstm"]}
@@ -212,6 +221,7 @@ def write_model(folder, words, kind):
     return folder / "x.safetensors"
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("kind", ["read", "predicted", "both"])
 def test_words_that_no_line_holds(tmp_path, kind):
     source, target = write_model(tmp_path / "a", MIXED, kind), tmp_path / "out" / "weights.hdf5"
@@ -228,6 +238,7 @@ def test_words_that_no_line_holds(tmp_path, kind):
         assert_same_vectors(target, source)
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("kind", ["read", "predicted", "both"])
 def test_words_that_lines_hold(tmp_path, kind):
     words = [*MARKS, "a b", "\ufeffx", "日本", "!!!", "in\u2028side", "x\x1cy", "end"]
@@ -239,6 +250,7 @@ def test_words_that_lines_hold(tmp_path, kind):
     np.testing.assert_array_equal(*both)
 
 
+@pytest.mark.conversions
 def test_ids_whose_word_has_a_later_one(tmp_path):
     """The last of equal lines counts: their ids are written so that no word changes its row."""
     source = write_model(tmp_path / "a", [*MARKS, None, "cat", None, "the"], "read")
@@ -250,6 +262,7 @@ def test_ids_whose_word_has_a_later_one(tmp_path):
     np.testing.assert_array_equal(*both)
 
 
+@pytest.mark.conversions
 def test_ready_made_vectors_beside_characters(tmp_path):
     """No program reads them from the HDF5 file of a model that has characters."""
     source = write_model(tmp_path / "a", [*MARKS, "the"], "beside characters")
@@ -276,6 +289,7 @@ def said_in(folder):
     return path.read_text("utf8") if path.exists() else None, license
 
 
+@pytest.mark.pipelines
 def test_the_bundled_model(tmp_path):
     """From the file beside it into a pipeline, and into those that are made of it."""
     nlp = spacy.blank("en")
@@ -289,6 +303,7 @@ def test_the_bundled_model(tmp_path):
     assert said_in(tmp_path / "b") == said_in(tmp_path / "a")
 
 
+@pytest.mark.pipelines
 @pytest.mark.parametrize(
     ("provenance", "text", "license"),
     [
@@ -307,6 +322,7 @@ def test_what_is_known(tmp_path, provenance, text, license):
     assert said_in(tmp_path) == (text, license)
 
 
+@pytest.mark.pipelines
 def test_what_stands_there_stays(tmp_path):
     """A license of the pipeline's own, and other sources; nothing is said twice."""
     nlp = pipeline(attribution=TEXT, licence="CC-BY-4.0")
@@ -317,6 +333,7 @@ def test_what_stands_there_stays(tmp_path):
         assert said_in(tmp_path) == (f"Vectors: mine.\n\n{TEXT}", "MIT")
 
 
+@pytest.mark.pipelines
 def test_a_pipe_alone_writes_into_its_folder_alone(tmp_path):
     pipe = pipeline(attribution=TEXT, licence="CC-BY-4.0").get_pipe("elmo")
     pipe.to_disk(tmp_path / "elmo")
@@ -326,6 +343,8 @@ def test_a_pipe_alone_writes_into_its_folder_alone(tmp_path):
     assert said_in(tmp_path) == (None, "")
 
 
+@pytest.mark.pipelines
+@pytest.mark.conversions
 @pytest.mark.parametrize("names", [["a.safetensors", "a.hdf5", "b.safetensors"], ["p", "a.hdf5"]])
 def test_from_format_to_format(tmp_path, names):
     """In the weights, beside them, and in the pipeline at the end; it is no loss on the way."""

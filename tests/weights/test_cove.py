@@ -66,6 +66,7 @@ def test_layers_and_states_are_those_of_pytorch(file, lstm, vectors, tmp_path):
     assert not bilm.embed([[], []])[1].hidden.any()
 
 
+@pytest.mark.training
 def test_gradients_are_those_of_pytorch(lstm, file, vectors):
     bilm = BiLM.from_frozen(read_cove(file, vectors))
     rng = torch.Generator().manual_seed(1)
@@ -85,6 +86,7 @@ def test_gradients_are_those_of_pytorch(lstm, file, vectors):
             torch.testing.assert_close(got, torch.cat([i, j, f, o]), atol=1e-5, rtol=0)
 
 
+@pytest.mark.pipelines
 def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
     bilm = read_cove(file, vectors)
     assert from_bytes(to_bytes(bilm)).checksum() == bilm.checksum()

@@ -273,6 +273,7 @@ def test_full_disk_is_said_before(server, target, monkeypatch):
     assert not target.exists()
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_killed_at_each_step(server, target):
     """Of a fetch whose connection breaks once: what had come is not fetched again."""

@@ -63,6 +63,7 @@ def toy(tmp_path, source):
     formats.FORMATS.remove(Toy)
 
 
+@pytest.mark.conversions
 def test_a_fifth_format_is_read_and_described(toy, source):
     assert_same_vectors(toy, source)
     assert spacy_elmo.pretrained(toy)["model"]["lstm_dim"] == 12
@@ -73,6 +74,7 @@ def test_a_fifth_format_is_read_and_described(toy, source):
     assert [file["name"] for file in found["files"]] == ["a.toy"]
 
 
+@pytest.mark.conversions
 def test_a_fifth_format_is_converted(tmp_path, toy, source):
     for name in ("b.safetensors", "weights.hdf5", "pipeline", "c.toy"):
         assert convert(toy, tmp_path / name)[1] == []

@@ -14,6 +14,7 @@ def grown(name):
     return [(name, number, True) for number in range(len(FORMATS[name].growths))]
 
 
+@pytest.mark.processes
 def test_mutated_files_and_structures_that_grew():
     """The latter are all refused."""
     mutated = [(name, number, False) for name in FORMATS for number in range(30)]
@@ -26,6 +27,7 @@ def test_mutated_files_and_structures_that_grew():
         assert counts[name, "refused"] >= 15 + n_grown, name
 
 
+@pytest.mark.processes
 @pytest.mark.slow
 def test_structures_that_grew_in_pickles_of_old_pytorch():
     jobs = grown("old manylangs")

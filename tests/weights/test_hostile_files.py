@@ -114,6 +114,7 @@ def test_zip_archives_that_are_traps(tmp_path):
         fails(place, "a.zip/token_embedder.pkl", named)
 
 
+@pytest.mark.processes
 def test_names_that_no_model_has(tmp_path):
     paths = [
         write_zip(tmp_path / f"{i}.zip", {"options.json": b"", name: b""})
@@ -130,6 +131,7 @@ def test_folders_are_no_empty_names(tmp_path):
         assert [item.name for item in folder.iterdir()] == ["a"]
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 def test_special_files(tmp_path):
     paths = []
@@ -228,6 +230,7 @@ def write_linked(folder, format):
     return path
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize(("format", "side"), SIDES)
 def test_side_files_are_not_read_through_links_that_leave_the_folder(tmp_path, format, side):
     path = write_linked(tmp_path / "model", format)
@@ -244,6 +247,7 @@ def test_side_files_are_not_read_through_links_that_leave_the_folder(tmp_path, f
     read_bundle(path)
 
 
+@pytest.mark.conversions
 def test_links_to_a_store_of_all_files(tmp_path):
     """Some programs keep the files of all models in one folder, and make links to them."""
     path = write_linked(tmp_path / "model", "safetensors")

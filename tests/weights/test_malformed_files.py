@@ -20,6 +20,8 @@ from helpers.mutations import join_safetensors, split_safetensors
 from helpers.softmaxes import WORDS as PREDICTED
 from helpers.softmaxes import bytes_model
 
+pytestmark = pytest.mark.conversions
+
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", ".", "日本語", "x" * 60]
 DATA = reference.random_datasets(tiny_options())
 LONG = "long" * 250_000

@@ -55,6 +55,7 @@ def fails(path, *parts):
 # Numbers
 
 
+@pytest.mark.conversions
 def test_fixture(tmp_path):
     """All layers, as the original program gave them."""
     sentences, expected = read_manylangs()
@@ -93,6 +94,7 @@ def dictionary(path):
     return entries
 
 
+@pytest.mark.conversions
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_every_kind_is_read_and_written(tmp_path, changes):
     """Its numbers are those of numpy, and the files that are written those of the original."""
@@ -248,6 +250,7 @@ def to_manylangs(source, target, **settings):
     return convert(source, target, format="manylangs", **settings)[1]
 
 
+@pytest.mark.conversions
 def test_pipelines_languages_and_provenance(tmp_path, folder):
     patch = {"corpus": {"name": "é"}}
     convert(folder, tmp_path / "fi", lang="fi")
@@ -259,6 +262,7 @@ def test_pipelines_languages_and_provenance(tmp_path, folder):
     assert read_bundle(folder).lang is None
 
 
+@pytest.mark.conversions
 def test_forget_biases_that_lose_bits(tmp_path, folder):
     module = BiLM.from_frozen(read_weights(folder)).requires_grad_(False)
     bias = module.stacks[1][0].bias
@@ -348,6 +352,7 @@ def loss(kind, tensors, context, word):
     return np.log(np.exp(some).sum()) - scores[IDS[word]]
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("kind", ["softmax", "sampled_softmax", "cnn_softmax"])
 def test_perplexity(tmp_path, kind):
     tensors = classifier(kind)

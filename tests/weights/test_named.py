@@ -93,6 +93,7 @@ def test_something_on_disk_of_that_name_goes_first(server, tmp_path):
     assert not server.requests
 
 
+@pytest.mark.threads
 def test_two_at_once_download_once_and_again_if_asked(server):
     server.script = [{"pause": 0.05}, {"pause": 0.05}]
     with ThreadPoolExecutor(3) as pool:
@@ -155,6 +156,7 @@ def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
     assert meant in check_refused(lambda: get_named(name), f"no model named '{name}'. Did you mean")
 
 
+@pytest.mark.pipelines
 def test_a_model_in_an_installed_package(tmp_path, monkeypatch, no_network):
     """Its pipeline is read without importing the package. A file of that name goes first."""
     package = tmp_path / "site" / "spacy_elmo_tiny_fi"
@@ -293,6 +295,8 @@ def publish(server, file, name):
     return f"{server.url}/m/{name}"
 
 
+@pytest.mark.pipelines
+@pytest.mark.commands
 @pytest.mark.parametrize("kind", ["safetensors", "hdf5", "zip"])
 def test_every_use_of_a_url(server, origin, tmp_path, monkeypatch, kind):
     url = publish(server, origin[kind], f"model.{kind}")
@@ -333,6 +337,7 @@ def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path
         (folder / name).unlink()
 
 
+@pytest.mark.commands
 def test_every_url_has_a_place_of_its_own(server, origin):
     """A query is a part of the URL, but not of the name. `--force` fetches again."""
     one = publish(server, origin["safetensors"], "a.safetensors?download=true")

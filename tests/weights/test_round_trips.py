@@ -22,6 +22,8 @@ from spacy_elmo.weights.safetensors_file import SafetensorsFile
 
 from helpers.profiles import few
 
+pytestmark = pytest.mark.conversions
+
 NAMES = {"safetensors": "m.safetensors", "allennlp": "m.hdf5"}
 NUMBERS = st.floats(-1e6, 1e6, width=32, allow_subnormal=True)
 CLIPS = st.none() | st.floats(0.5, 10, width=16)

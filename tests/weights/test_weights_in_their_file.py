@@ -141,6 +141,7 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
     same(bilm, tiny_bilm(1))
 
 
+@pytest.mark.threads
 def test_threads_that_run_and_ask(path):
     bilm, other, expected = both(path)
     start = threading.Barrier(8)
@@ -164,6 +165,7 @@ def elmo_of(weights, **settings):
     return nlp, nlp.add_pipe("elmo", config={"weights": str(weights), **settings})
 
 
+@pytest.mark.pipelines
 def test_a_pipeline_is_written_without_its_path(path, tmp_path):
     nlp, pipe = elmo_of(path)
     expected = nlp(TEXT).tensor
@@ -188,6 +190,8 @@ def test_a_pipeline_is_written_without_its_path(path, tmp_path):
     np.testing.assert_allclose(again(TEXT).tensor, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.training
+@pytest.mark.pipelines
 def test_layers_are_stored_whatever_happened_to_the_file(path):
     """The owner of the layers is the weights' checksum, which needs no file later on."""
     nlp, pipe = elmo_of(path, store_layers=True)
@@ -222,6 +226,7 @@ print(at_rest, memory() - before)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_memory_at_rest(tiny_weights, tmp_path):
