@@ -68,8 +68,9 @@ class OpenedFile:
     def _is_overwritten(self) -> bool:
         """Return whether the content differs in spite of an equal size and modification time.
 
-        No program can set the ctime, but deleting or renaming the file also changes it. So a new ctime
-        is only a reason to compare samples of the content. Other weights differ almost everywhere.
+        Programs cannot set the ctime, but deleting or renaming the file also changes it. So a new
+        ctime is only a reason to compare samples of the content. Other weights differ almost
+        everywhere.
         """
         changed_at = os.fstat(self._descriptor).st_ctime_ns
         if changed_at == self._changed_at:
