@@ -107,6 +107,7 @@ def write_package(
         for source in about["sources"]
     ]
     nlp.meta["performance"] = {name: value_at(scores, keys) for name, keys in PERFORMANCE.items()}
+    output.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output)
     attribution = output / ATTRIBUTION
     texts = attribution.read_text("utf8") if attribution.is_file() else ""
