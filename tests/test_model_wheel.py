@@ -81,7 +81,7 @@ def trained(tmp_path):
     """A trained pipeline, as the project packages it."""
     nlp = spacy.blank("en", meta={"name": "tiny_sm", "version": "1.2.0"})
     nlp.add_pipe("sentencizer")
-    folder = tmp_path / "wheels" / "en_tiny_sm"
+    folder = tmp_path / "en_tiny_sm"
     nlp.to_disk(folder)
     (folder / "README.md").write_text("The card", "utf8")
     (folder / "LICENSES_SOURCES").write_text("The sources", "utf8")

@@ -95,11 +95,13 @@ def serve(folder: Path) -> None:
 
     class Watched(space["Service"]):  # type: ignore[misc]
         def do_GET(self) -> None:
-            if self.path == "/reload":
-                space["nlp"] = spacy.load("my_pipeline")
+            with space["lock"]:  # Only one thread may use a pipeline with memory zones.
+                if self.path == "/reload":
+                    space["nlp"] = spacy.load("my_pipeline")
+                found = state(space["nlp"], errors)
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(json.dumps(state(space["nlp"], errors)).encode())
+            self.wfile.write(json.dumps(found).encode())
 
         def log_message(self, *arguments: object) -> None:
             """Requests are not printed."""

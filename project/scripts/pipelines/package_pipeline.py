@@ -46,6 +46,7 @@ ROWS = (
 SERVING = (
     ("words per second, float32", ("serving", "float32", "words_per_cpu_second"), "{:,.0f}"),
     ("words per second, int8", ("serving", "int8", "words_per_cpu_second"), "{:,.0f}"),
+    ("memory after a sentence, MB", ("serving", "float32", "memory_after_first_doc_mb"), "{:,.0f}"),
     ("peak memory, MB", ("serving", "float32", "peak_memory_mb"), "{:,.0f}"),
     ("seconds to the first analysis", ("serving", "float32", "seconds_to_first_doc"), "{:.1f}"),
     ("folder, MB", ("megabytes",), "{:.1f}"),
@@ -106,6 +107,7 @@ def write_package(
         for source in about["sources"]
     ]
     nlp.meta["performance"] = {name: value_at(scores, keys) for name, keys in PERFORMANCE.items()}
+    output.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output)
     attribution = output / ATTRIBUTION
     texts = attribution.read_text("utf8") if attribution.is_file() else ""
