@@ -72,7 +72,7 @@ def test_a_damaged_shard_of_a_run_is_made_again(embed, unfinished, damage, reaso
 
 
 def test_edited_settings_of_an_output_are_not_used(embed):
-    """The numbers have another type."""
+    """The edited values have another type."""
     embed()
     data = Path("out.npz").read_bytes()
     assert data.count(b'"tokens": 16') == 1

@@ -46,8 +46,7 @@ def docs(folder):
 
 @pytest.fixture
 def rows(folder, docs, tiny_weights):
-    """Return a function that returns the rows of a Parquet file, after checking their common
-    columns."""
+    """Return a function that writes a Parquet file and returns its rows."""
 
     def run(**settings):
         embed_corpus(str(tiny_weights), docs, folder / "out.parquet", force=True, **settings)

@@ -94,7 +94,7 @@ def test_float16_is_float32_bit_for_bit(kernel, changes):
             check_layers(*(model.embed(sentences, state)[0] for model in (short, wide)), 0)
 
 
-def test_replaced_settings_keep_or_clear_the_cache():
+def test_replaced_settings_do_not_change_the_first_model():
     frozen = tiny_bilm().replace(cache=7)
     before = frozen.embed(SENTENCES)[0]
     same = frozen.replace(provenance={"tokens": 3})

@@ -53,7 +53,7 @@ def in_order(sequences, state=None):
 
 @pytest.mark.parametrize("initial_state", ["zeros", "warm", "carry"])
 def test_initial_states_equal_the_formula(make_nlp, initial_state):
-    """ "warm" is the state after an empty sentence. "carry" keeps the state from sentence to
+    """The state "warm" comes after an empty sentence. The state "carry" goes from sentence to
     sentence within a Doc, and from window to window at the last kept token."""
     sentences = [["One", "two", "."], ["Three", "."], ["Four", "five", "six", "."]]
     nlp = make_nlp(initial_state=initial_state, segmenter=segmenter("sentences"))

@@ -74,8 +74,8 @@ USUAL = signal.default_int_handler
 
 @contextmanager
 def sent_within(monkeypatch, step, trainer, *numbers, handler=USUAL):
-    """Send the process signals within a step of the trainer. Their handlers are set before, because
-    a process in the background may have been started without."""
+    """Send the process signals within a step of the trainer. Their handler is set first, because a
+    process in the background may have been started to ignore them."""
 
     def send():
         for number in numbers if trainer.progress.step == step else ():
