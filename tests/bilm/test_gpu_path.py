@@ -178,6 +178,6 @@ def test_an_lstm_of_cudnn_is_fine_tuned_in_evaluation_mode(monkeypatch):
         (False, {"projection_dim": 4, "cell_clip": 3.0}),
     ],
 )
-def test_only_lstms_with_projections_that_cudnn_has_fit(fits, sizes):
+def test_cudnn_fits_lstms_without_clips_and_square_projections(fits, sizes):
     clips = {"cell_clip": None, "proj_clip": None}
     assert ProjectedLSTM(BiLMConfig(lstm_dim=8, **{**clips, **sizes})).fits_cudnn == fits

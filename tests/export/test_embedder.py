@@ -42,7 +42,7 @@ def test_an_embedder_gives_the_vectors_of_embed(folder, tiny_weights, table):
 
 @pytest.mark.pipelines
 def test_text_is_read_as_by_the_pipeline(make_nlp, tmp_path, monkeypatch):
-    """Tables of other libraries keep their type."""
+    """A RecordBatch stays a RecordBatch."""
     monkeypatch.chdir(tmp_path)
     nlp = make_nlp()
     nlp.to_disk("pipeline")

@@ -341,7 +341,7 @@ def test_an_output_can_be_a_url(shard, memory, monkeypatch, protocol):
 
 
 @pytest.mark.corpora
-def test_urls_of_other_data_are_refused(shard, memory, monkeypatch):
+def test_urls_that_cannot_be_written_are_refused(shard, memory, monkeypatch):
     memory.pipe({"/in/file": b"", "/in/folder/other": b""})
     for settings, message in (
         ({"output": "memory://in/file"}, "memory://in/file is a file"),

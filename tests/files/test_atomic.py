@@ -192,7 +192,7 @@ def test_files_of_a_killed_process_are_deleted(tmp_path, monkeypatch, write):
 @pytest.mark.processes
 @posix
 def test_files_that_another_process_is_writing_stay(tmp_path):
-    """The writer waits until the other process has looked for old files."""
+    """Meanwhile this process writes the same file and deletes old ones."""
     (go, going), (done, finished) = os.pipe(), os.pipe()
 
     def write():
@@ -237,7 +237,6 @@ def test_a_kill_at_any_step_leaves_the_old_folder(tmp_path):
 @pytest.mark.processes
 @posix
 def test_a_kill_while_a_folder_is_deleted_leaves_it_whole_or_gone(tmp_path):
-
     def make():
         files.make_ours(tmp_path / "q.part")
         (tmp_path / "q.part" / "a").write_text("a")

@@ -181,8 +181,8 @@ def test_a_frozen_component_can_annotate(make_nlp, frozen):
 @pytest.mark.training
 @pytest.mark.parametrize("order", [["tok2vec", "elmo"], ["elmo", "tok2vec"]])
 def test_spacys_tok2vec_works_beside_the_pipe(tiny_weights, order, caplog):
-    """Design, fact 4: in a pipeline with two upstreams each component reads its own. Then spaCy
-    sets doc.tensor, and the log says so once."""
+    """Design, fact 4: in a pipeline with two upstreams each component reads its own. The pipe
+    leaves doc.tensor to spaCy, and the log says so once."""
     nlp = spacy.blank("en")
     for name in order:
         nlp.add_pipe(name, config={"weights": str(tiny_weights)} if name == "elmo" else {})
@@ -280,7 +280,7 @@ def test_a_pipe_can_be_pickled_in_the_middle_of_an_update(fine_tuned):
 
 @pytest.mark.training
 def test_a_pickle_has_one_copy_of_the_weights(fine_tuned):
-    """The checksum was computed before, and an update changes it later."""
+    """Its size stays the same after the checksum was computed, and after an update."""
     nlp, batch = fine_tuned
     pipe = nlp.get_pipe("elmo")
     shim = pipe.model.shims[0]

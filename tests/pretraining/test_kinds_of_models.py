@@ -102,8 +102,8 @@ def test_the_gradient_of_a_shared_table_equals_finite_differences(folder):
 
 
 def test_a_model_of_words_reads_the_words_that_it_predicts(folder, tmp_path):
-    """They are the most frequent words. Its two tables cannot become one, and other models cannot
-    share a table."""
+    """They are the most frequent words. A model with two tables cannot be trained with a shared
+    one, and other kinds of models cannot share a table."""
     pretrain(settings(folder, "words", max_steps=1), tmp_path / "out")
     for model, more, message in (
         ({}, {"init": {"init": str(tmp_path / "out" / "model-last")}}, "by two tables"),

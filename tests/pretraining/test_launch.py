@@ -99,7 +99,7 @@ def test_an_interrupt_stops_two_processes_after_the_step(folder):
 @pytest.mark.commands
 @pytest.mark.slow
 def test_a_failing_process_sets_the_exit_code(folder):
-    """The process prints its error, and the others name the process."""
+    """The error is printed without a traceback."""
     settings = ["--nlp.lang", "zzz", "--corpus.format", "text"]
     done = subprocess.run([*COMMAND, *settings], env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 1
