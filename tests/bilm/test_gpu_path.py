@@ -1,5 +1,5 @@
-"""What a GPU runs, as far as a machine without one can tell: PyTorch's "meta" device
-follows devices and types through the real operations."""
+"""The path of a GPU, as far as a machine without one can test it: PyTorch's "meta" device follows
+devices and types through the real operations."""
 
 from contextlib import nullcontext
 from functools import partial
@@ -77,8 +77,8 @@ def of_loss(dtype):
         partial(of_lstm, 32, 16, None, fused_lstm),
     ],
 )
-def test_products_in_bfloat16(operation):
-    """Within a few roundings of float32; state, gradients and results stay float32."""
+def test_products_in_bfloat16_are_within_its_rounding(operation):
+    """The bound is a few roundings. State, gradients and results stay float32."""
     exact, low = found = [], []
     for dtype, values in zip((None, torch.bfloat16), found):
         torch.manual_seed(0)
@@ -96,7 +96,7 @@ def test_products_in_bfloat16(operation):
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])
-def test_precision_of_a_gpu(monkeypatch, has_bfloat16):
+def test_a_gpu_computes_in_half_precision_unless_float32_is_set(monkeypatch, has_bfloat16):
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: has_bfloat16)
     half = "bfloat16" if has_bfloat16 else "float16"
     for name in ("auto", "int8", "bfloat16"):
@@ -106,8 +106,8 @@ def test_precision_of_a_gpu(monkeypatch, has_bfloat16):
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
-def test_embed_by_the_path_of_a_gpu(monkeypatch, name):
-    """The processor made to take it: float32 as the frozen model's, bfloat16 near it."""
+def test_embed_on_the_path_of_a_gpu_equals_the_frozen_model(monkeypatch, name):
+    """The processor is made to take this path. The bound for bfloat16 is wider than for float32."""
     expected, _ = tiny_bilm().embed(SENTENCES)
     dtype = None if name == "float32" else torch.bfloat16
     monkeypatch.setattr(BiLM, "_product_dtype", lambda self: dtype)
@@ -125,7 +125,7 @@ def test_embed_by_the_path_of_a_gpu(monkeypatch, name):
 @pytest.mark.parametrize(
     ("name", "device"), [("cpu", "cpu"), ("mps", "mps"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")]
 )
-def test_names_of_devices(monkeypatch, name, device):
+def test_names_of_devices_are_those_of_pytorch(monkeypatch, name, device):
     pipe = spacy.blank("en").add_pipe("elmo")
     pipe.set_bilm(tiny_bilm())
     monkeypatch.setattr(bilm_shim, "fitting", fitting := Mock())
@@ -133,8 +133,8 @@ def test_names_of_devices(monkeypatch, name, device):
     assert fitting.call_args.args[2] == device
 
 
-def test_stacks_to_record(monkeypatch):
-    """Before they are recorded, without streams, they are the module itself."""
+def test_recorded_stacks_compute_the_same_as_the_module(monkeypatch):
+    """They are compared before they are recorded, without streams."""
     for name, value in {"Stream": Mock(), "current_stream": Mock(), "stream": nullcontext}.items():
         monkeypatch.setattr(torch.cuda, name, value)
     bilm = tiny_module()
@@ -150,8 +150,8 @@ def test_stacks_to_record(monkeypatch):
 
 
 def test_an_lstm_of_cudnn_is_fine_tuned_in_evaluation_mode(monkeypatch):
-    """cuDNN has a backward pass only in training mode. Its float32 is no TF32, and the user's
-    setting comes back."""
+    """cuDNN has a backward pass only in training mode. Its float32 is not TF32, and the user's
+    setting is restored."""
     seen = []
 
     def note(*given, **_):
@@ -178,6 +178,6 @@ def test_an_lstm_of_cudnn_is_fine_tuned_in_evaluation_mode(monkeypatch):
         (False, {"projection_dim": 4, "cell_clip": 3.0}),
     ],
 )
-def test_lstms_that_cudnn_has(fits, sizes):
+def test_cudnn_fits_lstms_without_clips_and_square_projections(fits, sizes):
     clips = {"cell_clip": None, "proj_clip": None}
     assert ProjectedLSTM(BiLMConfig(lstm_dim=8, **{**clips, **sizes})).fits_cudnn == fits

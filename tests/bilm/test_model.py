@@ -1,3 +1,6 @@
+"""The biLM in PyTorch: gradients against finite differences, dropout, skip connections, first
+weights."""
+
 import pytest
 import torch
 
@@ -12,8 +15,8 @@ from helpers.models import tiny_module
 
 
 @pytest.mark.training
-def test_gradients(monkeypatch):
-    """Against finite differences, in float64, for weights of every kind and for the state."""
+def test_gradients_equal_finite_differences(monkeypatch):
+    """They are computed in float64, for weights of every kind and for the state."""
     monkeypatch.setattr(module, "WINDOW_ITEMS", 3)  # finite differences run through windows
     monkeypatch.setattr(token_encoder, "CONVOLVED_TOKENS", 2)
     bilm = tiny_module(cell_clip=1.5, proj_clip=2.5).double()
@@ -33,7 +36,7 @@ def test_gradients(monkeypatch):
 
 
 @pytest.mark.training
-def test_dropout_only_in_training():
+def test_dropout_acts_only_in_training():
     bilm = tiny_module().requires_grad_(True)
     vectors, rows = torch.randn(4, 5), torch.arange(4).repeat(2, 1)
     outputs = [
@@ -57,8 +60,9 @@ def test_skip_connection_adds_the_dropped_input(monkeypatch):
     torch.testing.assert_close(full[0][1], second)
 
 
-def test_starting_values():
-    """FORMATS.md, section 4. TensorFlow draws an LSTM's two weights as one Glorot matrix."""
+def test_initial_weights_are_those_of_tensorflow():
+    """FORMATS.md, section 4. TensorFlow draws an LSTM's two weight matrices as one Glorot
+    matrix."""
     torch.manual_seed(0)
     sizes = {"lstm_dim": 32, "projection_dim": 16, "filters": ((1, 64), (3, 192)), "n_highway": 1}
     bilm, softmax = BiLM(BiLMConfig(**sizes)), LanguageModelSoftmax(n_words=500, width=64)

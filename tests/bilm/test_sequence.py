@@ -1,3 +1,5 @@
+"""LSTM with projection over a packed batch: values and gradients equal those of a plain loop."""
+
 from functools import partial
 from itertools import product
 
@@ -26,7 +28,7 @@ def make(dim, width, clips):
 
 
 def starts(lstm, batch_sizes):
-    """Inputs, hidden and cell state. The state is within the clips, as it is in fact."""
+    """Return inputs, hidden and cell state. The state is within the clips, as in use."""
     torch.manual_seed(1)
     dim, width = len(lstm.bias) // 4, lstm.input_weight.shape[1]
     shapes = [(sum(batch_sizes), width), (batch_sizes[0], width), (batch_sizes[0], dim)]
@@ -37,7 +39,7 @@ def starts(lstm, batch_sizes):
 
 
 def weighted(results):
-    """A scalar that depends on all numbers of the results, each in its own way."""
+    """Return a scalar that depends on all numbers of the results, each with its own factor."""
     torch.manual_seed(2)
     return sum((result * torch.randn_like(result)).sum() for result in results)
 
@@ -82,8 +84,8 @@ def test_values_and_gradients_are_those_of_the_loop(
 
 
 @pytest.mark.training
-def test_gradient_of_what_is_asked_for():
-    """Frozen weights, frozen inputs, a state that nobody differentiates by."""
+def test_only_the_requested_gradients_are_computed():
+    """Weights, inputs or the state may need no gradient."""
     lstm = make(6, 3, (0.25, 0.2))
     everything = results_and_gradients(lstm, lstm, FALLING)[3:]
     tensors = starts(lstm, FALLING)

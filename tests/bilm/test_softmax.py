@@ -22,14 +22,15 @@ def softmax():
 
 
 def inclusion(n_draws):
-    """How likely a word is drawn at all, by TensorFlow's log-uniform distribution over ranks."""
+    """Return the probability that a word is drawn at all, by TensorFlow's log-uniform distribution
+    over ranks."""
     rank = np.arange(N_WORDS)
     once = (np.log(rank + 2) - np.log(rank + 1)) / math.log(N_WORDS + 1)
     return 1 - (1 - once) ** n_draws
 
 
 def test_words_are_drawn_as_often_as_expected(softmax):
-    """By a generator of its own or by PyTorch's."""
+    """Half of the draws use a given generator, and half use PyTorch's."""
     generator = torch.Generator()
     n_times, found = 4000, np.zeros(N_WORDS)
     for seed in range(n_times):
@@ -47,16 +48,16 @@ def test_words_are_drawn_as_often_as_expected(softmax):
 
 
 def loss_of(softmax, contexts, targets, candidates):
-    """With the softmax's own weights in the rows, so that gradients reach them."""
+    """Compute the loss with the softmax's own weights in the rows, so that gradients reach them."""
     rows = softmax.rows(targets, candidates)
     weight, bias = softmax.weight[rows.words], softmax.bias[rows.words]
     return softmax.loss(contexts, targets, rows._replace(weight=weight, bias=bias))
 
 
 @pytest.mark.parametrize("drawn", [[5, 0, 3], [2], [7], list(range(N_WORDS)), None])
-def test_loss_and_gradients_by_the_formula(softmax, drawn):
-    """Draws that are no, some or all contexts' target; or all words, so the full softmax. As
-    TensorFlow's `sampled_softmax_loss` describes it, a target is no negative of its own."""
+def test_loss_and_gradients_equal_the_formula(softmax, drawn):
+    """The draws contain no, some or all targets of the contexts, or all words: the full softmax. A
+    target is no negative of its own, as in TensorFlow's `sampled_softmax_loss`."""
     torch.manual_seed(3)
     contexts = torch.randn(5, WIDTH, dtype=torch.float64, requires_grad=True)
     targets = torch.tensor([7, 0, 5, 7, 10])
@@ -78,7 +79,7 @@ def test_loss_and_gradients_by_the_formula(softmax, drawn):
         torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
-def test_rows_are_those_that_a_step_touches(softmax):
+def test_rows_are_the_words_that_a_step_reads(softmax):
     candidates = Candidates(torch.tensor([1, 4, 9]), 4)
     rows = softmax.rows(torch.tensor([4, 7, 0]), candidates)
     assert rows.words.tolist() == [0, 1, 4, 7, 9]
@@ -92,7 +93,7 @@ def test_rows_are_those_that_a_step_touches(softmax):
 
 
 def arguments(dtype=torch.float64):
-    """Contexts, weights and biases; targets and candidates, in no order; their offsets."""
+    """Return contexts, weights and biases; targets and candidates, unsorted; and their offsets."""
     candidates, targets = [8, 0, 2, 3], [0, 8, 2, 1, 0, 7, 7]
     generator = torch.Generator().manual_seed(0)
     shapes = (len(targets), WIDTH), (9, WIDTH), (9,), (len(targets),), (len(candidates),)
@@ -103,7 +104,7 @@ def arguments(dtype=torch.float64):
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 12])
-def test_chunks_change_nothing(monkeypatch, chunk):
+def test_chunks_do_not_change_loss_or_gradients(monkeypatch, chunk):
     found = []
     for size in (module.LOSS_LOGITS, chunk):
         monkeypatch.setattr(module, "LOSS_LOGITS", size)
@@ -115,8 +116,8 @@ def test_chunks_change_nothing(monkeypatch, chunk):
 
 
 @pytest.mark.training
-def test_large_logits():
-    """Neither overflow nor loss of the small ones."""
+def test_large_logits_do_not_overflow():
+    """Small logits are not lost either."""
     found = []
     for dtype in (torch.float32, torch.float64):
         leaves, others = arguments(dtype)

@@ -1,3 +1,5 @@
+"""Threads of PyTorch: `one_thread` limits this thread alone, and restores the number afterwards."""
+
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +26,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-def test_one_thread_and_as_many_as_before():
+def test_one_thread_restores_the_number_of_threads():
     with one_thread():
         assert torch.get_num_threads() == 1
         with one_thread():
@@ -63,9 +65,9 @@ def in_a_new_thread(function):
 
 @pytest.mark.threads
 @needs_setters
-def test_threads_that_start_meanwhile_have_the_number_of_the_process():
+def test_threads_started_meanwhile_have_the_number_of_the_process():
     def nested(depth):
-        """Starts a thread while this one computes, and returns the number of each afterwards."""
+        """Start a thread while this one computes, and return the number of each afterwards."""
         before = torch.get_num_threads()
         with one_thread():
             assert torch.get_num_threads() == 1
@@ -82,7 +84,7 @@ def test_threads_that_start_meanwhile_have_the_number_of_the_process():
 @needs_setters
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the threads of the process")
 def test_no_library_uses_a_second_thread():
-    """Products by MKL and by oneDNN, and operations of PyTorch's own."""
+    """MKL and oneDNN compute products, and PyTorch its own operations."""
     script = (
         "import os, torch\n"
         "from spacy_elmo.bilm.threads import one_thread\n"

@@ -1,3 +1,5 @@
+"""Character CNN: values and gradients equal those of PyTorch's own layers."""
+
 import numpy as np
 import pytest
 import torch
@@ -20,8 +22,8 @@ def test_padding_row_is_not_trained():
     assert encoder.embedding.weight.grad[0].abs().max() == 0
 
 
-def test_all_characters_or_those_that_occur(monkeypatch):
-    """Values and gradients are the same where a GPU takes the whole alphabet."""
+def test_the_whole_alphabet_gives_the_same_as_the_characters_that_occur(monkeypatch):
+    """A GPU projects the whole alphabet. Values and gradients are the same."""
     encoder = CharacterCNN(BiLMConfig(filters=((1, 4), (3, 5)))).double()
     ids = torch.from_numpy(character_ids(TOKENS, widest_filter=3))
     found = []
@@ -38,7 +40,8 @@ def test_all_characters_or_those_that_occur(monkeypatch):
 
 @pytest.mark.parametrize(("n_characters", "width"), [(6, 1), (6, 3), (6, 6), (1, 1)])
 def test_values_and_gradients_are_those_of_pytorchs_layers(n_characters, width):
-    """Seven characters, three tokens that have none twice, five filters."""
+    """The case has seven characters, three tokens without a repeated character, and five
+    filters."""
     rng = np.random.default_rng(0)
     shapes = ((7, 2), (5, 2, width), (5,))
     asked = [torch.from_numpy(rng.standard_normal(shape)).requires_grad_() for shape in shapes]

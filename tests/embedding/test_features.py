@@ -1,4 +1,5 @@
-"""Frozen features: what a frozen language model gives in training, computed once."""
+"""Frozen features: the layers that a frozen language model computes for training, each only
+once."""
 
 import copy
 import logging
@@ -32,13 +33,14 @@ def features(request, tmp_path):
 
 
 def fresh(batch):
-    """New Docs of the same text, as a corpus reader gives them in every epoch."""
+    """Return new Docs with the same text, as a corpus reader does in every epoch."""
     return [Example(Doc(eg.x.vocab, words=[t.text for t in eg.x]), eg.y.copy()) for eg in batch]
 
 
 @pytest.fixture
 def trained(make_nlp):
-    """Makes a pipeline that was trained for an epoch, with its examples."""
+    """Return a function that makes a pipeline, trains it for an epoch, and returns it with its
+    examples."""
 
     def make(**config):
         nlp = make_nlp(**config)
@@ -50,7 +52,7 @@ def trained(make_nlp):
 
 
 def trained_on(pipe, *docs):
-    """The layers of Docs in an update."""
+    """Return the layers of Docs in an update."""
     pipe.update([Example(doc, doc.copy()) for doc in docs])
     return [doc._.elmo.copy() for doc in docs]
 
@@ -63,7 +65,8 @@ def assert_as_computed(pipe, docs, got):
 
 @pytest.mark.training
 def test_every_doc_is_computed_once(make_nlp, computed, features):
-    """Over all epochs, components and evaluations; from a file, over all runs."""
+    """A Doc is computed once for all epochs, components and evaluations, and with a file for all
+    runs."""
     for run in range(2):
         nlp, listening = make_nlp(features=features), tagger(listener())
         more = {"ner": ner(concat_both()), "textcat": textcat(concat_input())}
@@ -79,7 +82,7 @@ def test_every_doc_is_computed_once(make_nlp, computed, features):
 
 @pytest.mark.training
 def test_predictions_are_not_kept(trained, computed, features):
-    """Only what comes again: examples that are trained on, and what is scored."""
+    """Only Docs that come again are kept: training examples, and Docs that are scored."""
     nlp, batch = trained(features=features)
 
     def n_kept():
@@ -97,8 +100,8 @@ def test_predictions_are_not_kept(trained, computed, features):
 
 
 @pytest.mark.training
-def test_what_is_scored_is_kept_as_it_was_cut(trained):
-    """A component after `elmo` that sets sentences does not change what its layers are of."""
+def test_scored_docs_are_kept_with_the_sequences_they_had(trained):
+    """A later component that sets sentences does not change the sequences of the layers."""
     nlp, _ = trained()
     nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
     nlp.select_pipes(enable=["elmo", "sentencizer"])
@@ -113,8 +116,7 @@ def test_what_is_scored_is_kept_as_it_was_cut(trained):
 
 @pytest.mark.training
 @pytest.mark.parametrize("config", [{"features": None}, {"frozen": False}])
-def test_it_is_off(trained, computed, config):
-    """Where it is null, and where the language model is trained, too."""
+def test_features_are_off_without_a_cache_or_without_freezing(trained, computed, config):
     nlp, batch = trained(**config)
     computed.clear()
     nlp.update(fresh(batch))
@@ -122,7 +124,7 @@ def test_it_is_off(trained, computed, config):
     assert not nlp.get_pipe("elmo").features
 
 
-def test_it_is_off_where_nothing_is_trained(make_nlp, computed, features, tmp_path):
+def test_features_are_off_if_nothing_is_trained(make_nlp, computed, features, tmp_path):
     nlp = make_nlp(features=features)
     for _ in range(3):
         nlp("A text that comes again .")
@@ -131,8 +133,8 @@ def test_it_is_off_where_nothing_is_trained(make_nlp, computed, features, tmp_pa
 
 
 @pytest.mark.training
-def test_training_is_that_without_it(trained):
-    """The same batch in every epoch: the same weights, bit for bit."""
+def test_training_with_features_gives_the_same_weights(trained):
+    """The batch is the same in every epoch, and the weights are equal bit for bit."""
     weights = []
     for features in (MEMORY, None):
         spacy.util.fix_random_seed(0)
@@ -144,8 +146,8 @@ def test_training_is_that_without_it(trained):
 
 
 @pytest.mark.training
-def test_float16(trained):
-    """Half the memory, and layers within float16's rounding, 11 bits."""
+def test_float16_takes_half_the_memory(trained):
+    """The layers differ by float16's rounding, 11 bits."""
     sizes, layers = [], []
     for dtype in ("float32", "float16"):
         nlp, batch = trained(features={**MEMORY, "dtype": dtype})
@@ -160,8 +162,8 @@ def test_float16(trained):
 
 
 @pytest.mark.training
-def test_full_memory(trained, caplog, computed):
-    """What there is stays; the rest is computed each time; the log says so once."""
+def test_full_memory_keeps_the_first_docs_and_warns_once(trained, caplog, computed):
+    """The others are computed each time."""
     # three layers of the first two of the four texts
     with caplog.at_level(logging.WARNING, logger="spacy"):
         nlp, batch = trained(features={**MEMORY, "size": (9 + 9) * 3 * 12 * 4 / 1024**2})
@@ -189,9 +191,9 @@ TEXTS = [
 
 @pytest.mark.training
 @pytest.mark.parametrize(("config", "texts", "expected"), TEXTS)
-def test_keys(trained, computed, config, texts, expected):
-    """What is the same is computed once; each Doc gets its own layers, and its own memory.
-    Docs and sequences stand between `|`, a Doc's sentences between `;`."""
+def test_equal_sequences_are_computed_once(trained, computed, config, texts, expected):
+    """Each Doc gets its own layers in its own memory. `|` separates Docs or sequences, and `;`
+    separates the sentences of a Doc."""
     nlp, _ = trained(**config)
     pipe = nlp.get_pipe("elmo")
 
@@ -216,8 +218,8 @@ def test_keys(trained, computed, config, texts, expected):
 @pytest.mark.training
 @pytest.mark.usefixtures("all_precisions")
 @pytest.mark.parametrize("change", ["set_bilm", "precision", "initial_state"])
-def test_other_weights_other_layers(trained, features, change):
-    """Nothing outlives what it was computed with, nor takes its room in memory."""
+def test_features_of_other_weights_or_settings_are_not_used(trained, features, change):
+    """Old features are removed from memory, too."""
     nlp, _ = trained(features=features)
     pipe, doc = nlp.get_pipe("elmo"), nlp.make_doc("Maria swims .")
     (before,) = trained_on(pipe, doc)
@@ -245,8 +247,8 @@ def test_copies_keep_the_precision(make_nlp):
 
 
 @pytest.mark.training
-def test_frozen_and_annotating_component(trained, computed):
-    """The other way to freeze: spaCy then runs the pipe before each update."""
+def test_a_frozen_component_that_annotates_computes_each_doc_once(trained, computed):
+    """This is spaCy's other way to freeze: it runs the pipe before each update."""
     nlp, batch = trained()
     sgd = nlp.resume_training()
     nlp.get_pipe("elmo").features.clear()
@@ -258,8 +260,8 @@ def test_frozen_and_annotating_component(trained, computed):
 
 
 @pytest.mark.training
-def test_copies_are_empty(trained):
-    """Nothing of it travels to other processes or into saved pipelines."""
+def test_copies_have_no_features(trained):
+    """Features are not sent to other processes or saved with pipelines."""
     nlp, batch = trained()
     pipe = nlp.get_pipe("elmo")
     assert len(pipe.features) == len(batch)
@@ -271,8 +273,8 @@ def test_copies_are_empty(trained):
 
 
 @pytest.mark.training
-def test_after_replace_listeners(trained, tmp_path, computed):
-    """The component's own language model keeps features, too, when trained on."""
+def test_features_work_after_replace_listeners(trained, tmp_path, computed):
+    """The component's own language model keeps features, too, if it is trained."""
     settings = disk(tmp_path / "features.sqlite", dtype="float16")
     nlp, batch = trained(features=settings)
     nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])

@@ -1,4 +1,4 @@
-"""Where frozen features are kept: in memory, or in a file for other runs, too."""
+"""Caches of frozen features, in memory or in a file that later runs read: damage, limits, kills."""
 
 import contextlib
 import logging
@@ -18,7 +18,7 @@ from helpers.killed import in_child, killed_at_each_step
 
 
 def random_layers(n=5, seed=0):
-    """Keys, and layers of 0, 1, 2... tokens of 48 bytes."""
+    """Return keys, and layers of 0, 1, 2... tokens of 48 bytes each."""
     generator = np.random.default_rng(seed)
     layers = [generator.normal(size=(3, i, 4)).astype("float32") for i in range(n)]
     return [bytes([seed, i]) * 16 for i in range(n)], layers
@@ -36,7 +36,7 @@ def write(path, keys, layers, size=10):
 
 
 def kept(cache, keys=KEYS, layers=LAYERS):
-    """The numbers of the layers that are there, and right."""
+    """Return the numbers of the layers that the cache has. They must be right."""
     found = cache.get(keys, [values.shape for values in layers])
     numbers = [i for i, values in enumerate(found) if values is not None]
     for i in numbers:
@@ -57,14 +57,14 @@ def path(tmp_path):
 
 @pytest.fixture
 def cache(path):
-    """A file with the layers."""
+    """Return a cache in a file, with the layers."""
     cache = DiskFeatures(path, 10, "float32")
     cache.add(KEYS, LAYERS)
     return cache
 
 
-def test_stores_keep_what_they_get(cache):
-    """Empty Docs and unknown keys included."""
+def test_caches_return_the_layers_they_were_given(cache):
+    """Some Docs are empty, and some keys are unknown."""
     for store in (cache, MemoryFeatures(10, "float32")):
         for _ in range(2):
             store.add(KEYS, LAYERS)
@@ -73,7 +73,7 @@ def test_stores_keep_what_they_get(cache):
         assert kept(store, KEYS[4:], LAYERS[4:]) == [0]
 
 
-def test_dtypes_in_one_file(cache, path):
+def test_one_file_keeps_layers_of_both_dtypes(cache, path):
     other, rounded = DiskFeatures(path, 10, "float16"), [v.astype("float16") for v in LAYERS]
     assert kept(other) == []
     other.add(KEYS, LAYERS)
@@ -81,8 +81,7 @@ def test_dtypes_in_one_file(cache, path):
 
 
 @pytest.mark.parametrize("content", [b"some other file " * 100, b"SQLite format 3\0" + b"x" * 5000])
-def test_a_file_that_is_no_such_file(tmp_path, content):
-    """It is named, and left as it is."""
+def test_another_file_is_named_and_stays_as_it_is(tmp_path, content):
     path = tmp_path / "features.sqlite"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"features\.sqlite.*delete it or give another path"):
@@ -106,8 +105,8 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("data", "whole"), DAMAGES)
-def test_a_damaged_entry_is_computed_anew(cache, path, caplog, data, whole):
-    """And then kept in its place. It is said once, with the way out."""
+def test_a_damaged_entry_is_computed_again(cache, path, caplog, data, whole):
+    """The new layers replace it. One message names the damage, and what to do."""
     cache.close()
     execute(path, f"UPDATE features SET data = {data}")
     assert kept(cache) == kept(cache) == whole
@@ -118,8 +117,8 @@ def test_a_damaged_entry_is_computed_anew(cache, path, caplog, data, whole):
 
 
 @pytest.mark.parametrize("moment", ["before", "while it is open"])
-def test_damaged_pages(path, caplog, moment):
-    """Every page but the first holds noise: no error of SQLite's own, and nothing wrong."""
+def test_damaged_pages_give_neither_errors_nor_wrong_layers(path, caplog, moment):
+    """Every page but the first contains noise."""
     keys, layers = random_layers(60)
     cache = write(path, keys, layers)
     if moment == "while it is open":
@@ -136,8 +135,7 @@ def test_damaged_pages(path, caplog, moment):
     assert "features is damaged (" in caplog.records[0].message
 
 
-def test_a_table_of_another_program(tmp_path):
-    """It is left as it is."""
+def test_a_table_of_another_program_stays_as_it_is(tmp_path):
     path = tmp_path / "other"
     execute(path, "CREATE TABLE features (a, b)")
     execute(path, "INSERT INTO features VALUES (1, 2)")
@@ -147,7 +145,7 @@ def test_a_table_of_another_program(tmp_path):
 
 
 def test_a_file_is_filled_up_to_its_size(path):
-    """Entry by entry, and by the next run, too."""
+    """Entries are added one by one, also by the next run."""
     keys, layers = random_layers(60)
     for half in (slice(0, 30), slice(30, 60)):
         cache = write(path, keys[half], layers[half], size=0.02)
@@ -164,8 +162,7 @@ def test_layers_beyond_the_limit_of_sqlite_are_not_kept(path, monkeypatch):
     assert kept(write(path, KEYS, LAYERS)) == [0, 1, 2]
 
 
-def test_full_file_and_full_disk(tmp_path, caplog):
-    """The limit, and a disk without room, end the keeping and nothing else."""
+def test_a_full_file_or_disk_only_ends_the_keeping(tmp_path, caplog):
     keys, layers = random_layers(200)
     small = DiskFeatures(tmp_path / "small", 0.01, "float32")
     full = DiskFeatures(tmp_path / "full", 10, "float32")
@@ -183,8 +180,8 @@ def test_full_file_and_full_disk(tmp_path, caplog):
 
 
 @pytest.mark.processes
-def test_several_processes_write_one_file(cache, path):
-    """Forked while the file is open here, too."""
+def test_several_processes_can_write_one_file(cache, path):
+    """They are forked while the file is open here, too."""
     context = multiprocessing.get_context("fork")
     written = [random_layers(30, seed) for seed in (1, 2)]
     started = [context.Process(target=write, args=(path, *each)) for each in written]
@@ -199,8 +196,8 @@ def test_several_processes_write_one_file(cache, path):
 
 @pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_killed_at_each_step(path):
-    """What was kept before is there, and is right; the rest is kept by the next run."""
+def test_a_kill_at_any_step_loses_no_kept_layer(path):
+    """The next run keeps the rest."""
 
     def check(n_kept):
         assert kept(DiskFeatures(path, 10, "float32"), KEYS[:4], LAYERS[:4]) == list(range(n_kept))
@@ -215,7 +212,7 @@ def test_killed_at_each_step(path):
 
 
 @pytest.mark.parametrize("make", [make_memory, lambda **settings: make_disk("path", **settings)])
-def test_impossible_settings(make):
+def test_impossible_settings_are_named(make):
     with pytest.raises(ValueError, match="size must be above 0 MB, got 0"):
         make(size=0)
     with pytest.raises(ValueError, match="dtype must be 'float32' or 'float16', got 'int8'"):

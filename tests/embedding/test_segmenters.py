@@ -1,3 +1,5 @@
+"""Segmenters: each token is in exactly one segment, and windows and spans are cut as described."""
+
 # ruff: noqa: RUF001 (the punctuation of other scripts)
 
 import pytest
@@ -40,7 +42,7 @@ TEXTS = {
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize("lang", TEXTS)
-def test_without_sentences_as_the_sentencizer(lang):
+def test_docs_without_sentences_are_cut_as_by_the_sentencizer(lang):
     nlp = spacy.blank("xx" if lang in ("ja", "my") else lang)
     text = " ".join(TEXTS[lang]) if lang in ("ja", "zh") else TEXTS[lang]
     doc = nlp.make_doc(text)
@@ -51,8 +53,8 @@ def test_without_sentences_as_the_sentencizer(lang):
     assert len(got) > 1
 
 
-def test_what_is_long_comes_in_windows():
-    """Unless its sentences are set."""
+def test_long_sentences_are_cut_into_windows():
+    """Sentences that a component has set are not cut."""
     words = [*["a"] * 9, ".", *["b"] * 24, "!", "c"]
     segments = make("sentences", 2, size=10, overlap=4)(doc_of(words))
     assert segments[0] == Segment(0, 10, 0, 10)
@@ -64,7 +66,7 @@ def test_what_is_long_comes_in_windows():
     assert make("sentences", 2)(whole) == [Segment(0, 900, 0, 900)]
 
 
-def test_sentences():
+def test_segments_are_sentences_or_the_whole_doc():
     doc = doc_of(["One", "two", ".", "Three", "."], [i in (0, 3) for i in range(5)])
     assert make("sentences")(doc) == [Segment(0, 3, 0, 3), Segment(3, 5, 3, 5)]
     assert make("doc")(doc) == [Segment(0, 5, 0, 5)] == make("sentences")(doc_of(["a"] * 5))
@@ -88,7 +90,7 @@ def test_windows_keep_every_token_once(n_tokens, overlap):
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(10, 10), (10, -1), (0, 0)])
-def test_impossible_windows(size, overlap):
+def test_impossible_windows_are_refused(size, overlap):
     with pytest.raises(ValueError, match=f"size {size} and overlap {overlap}"):
         Windows(size, overlap)
 
@@ -101,7 +103,7 @@ def test_config_makes_the_same_segmenter():
         segmenter_config(lambda doc: [])
 
 
-def test_by_tokens():
+def test_groups_of_docs_have_limits_of_tokens_and_docs():
     docs = [doc_of(["a"] * n) for n in (3, 2, 9, 0, 1, 1, 1, 1)]
     groups = list(by_tokens(iter(docs), 5, 3))
     assert [[len(doc) for doc in group] for group in groups] == [[3, 2], [9], [0, 1, 1], [1, 1]]
@@ -112,7 +114,7 @@ def test_by_tokens():
 
 
 def two_texts(*, complete=False):
-    """`One two . Three | four . Five six .`: two texts of two sentences each."""
+    """Return `One two . Three | four . Five six .`: two texts of two sentences each."""
     starts = [i in (0, 3, 4, 6) if complete or i in (0, 4) else None for i in range(9)]
     doc = doc_of(["One", "two", ".", "Three", "four", ".", "Five", "six", "."], starts)
     doc.spans["premise"], doc.spans["hypothesis"] = [doc[:4]], [doc[4:]]
@@ -124,13 +126,13 @@ def edges(doc, **settings):
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_spans_are_apart(complete):
+def test_spans_share_no_segment(complete):
     doc = two_texts(complete=complete)
     assert edges(doc) == [(0, 3), (3, 4), (4, 6), (6, 9)]
     assert make("spans", sentences=False)(doc) == [Segment(0, 4, 0, 4), Segment(4, 9, 4, 9)]
 
 
-def test_what_is_around_spans_is_apart_from_them():
+def test_tokens_around_spans_get_their_own_segments():
     doc = two_texts()
     doc.spans.clear()
     doc.spans["mine"] = [doc[2:5]]
@@ -138,7 +140,7 @@ def test_what_is_around_spans_is_apart_from_them():
     assert edges(doc) == [(0, 3), (3, 6), (6, 9)]
 
 
-def test_long_spans_come_in_windows():
+def test_long_spans_are_cut_into_windows():
     doc = two_texts()
     split = make("spans", size=2, overlap=1)(doc)
     assert [i for s in split for i in range(s.keep_start, s.keep_end)] == list(range(9))
@@ -154,7 +156,8 @@ TOKENS = st.sampled_from(["a", "bank", ".", "!", "。", "…", "\n", " ", "\u030
 
 @st.composite
 def docs(draw):
-    """Docs of any tokens, with some, all or no sentence starts, and with spans that may overlap."""
+    """Draw Docs with any tokens, with some, all or no sentence starts, and with spans that may
+    overlap."""
     words = draw(st.lists(TOKENS, max_size=40))
     starts = draw(
         st.none()
@@ -175,7 +178,7 @@ def docs(draw):
     data=st.data(),
 )
 def test_every_segmenter_keeps_each_token_once(doc, name, size, data):
-    """Tokens come in order, from a sequence that reads the token; and the Doc stays as it is."""
+    """Tokens come in order, each from a sequence that reads it, and the Doc does not change."""
     settings = {}
     if name not in ("doc.v1", "sentences.v1"):
         settings = {"size": size, "overlap": data.draw(st.integers(0, size - 1))}

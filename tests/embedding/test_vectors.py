@@ -1,3 +1,6 @@
+"""Vectors and similarities of tokens, spans and Docs, from `doc.tensor` or as in spaCy without
+it."""
+
 import warnings
 
 import numpy as np
@@ -25,8 +28,7 @@ def nlp(request, make_nlp):
     return nlp
 
 
-def test_tokens_spans_and_docs(nlp):
-    """Vectors are rows and means of the tensor."""
+def test_vectors_are_rows_and_means_of_the_tensor(nlp):
     doc, other = nlp(TEXT), nlp("Money !")
     for item, mean in (
         (doc[3], doc.tensor[3]),
@@ -46,7 +48,7 @@ def test_tokens_spans_and_docs(nlp):
     assert max(doc[1].similarity(doc[7]), doc[1:2].similarity(doc[7:8])) < 0.999
 
 
-def test_lexeme_and_empty(nlp):
+def test_similarity_to_lexemes_and_empty_docs(nlp):
     doc = nlp(TEXT)
     bank, money = nlp.vocab["bank"], nlp.vocab["money"]
     assert doc[1].similarity(bank) == 1.0  # two Lexemes of one word
@@ -64,7 +66,7 @@ def test_lexeme_and_empty(nlp):
     np.testing.assert_array_equal(doc[2:2].vector, np.zeros(12))
 
 
-def test_retokenised_and_joined(nlp):
+def test_retokenized_and_joined_docs_get_their_vectors_back(nlp):
     docs = [nlp(TEXT), nlp(""), nlp("Money !")]
     joined = Doc.from_docs(docs)
     assert joined[1].similarity(joined[7]) == 1.0  # of equal words, by spaCy
@@ -77,7 +79,7 @@ def test_retokenised_and_joined(nlp):
     np.testing.assert_array_equal(docs[0][1].vector, docs[0].tensor[1])
 
 
-def test_bytes_and_docbin(nlp):
+def test_vectors_are_restored_after_bytes_and_docbin(nlp):
     """Bytes lose the hooks; a DocBin loses the tensor, too, unless it is kept."""
     doc = nlp(TEXT)
     tensor = doc.tensor.copy()
@@ -98,14 +100,14 @@ def test_bytes_and_docbin(nlp):
 
 
 @pytest.mark.parametrize("mix", ["mean", True, 3, -1, [0.5, 0.5]])
-def test_impossible_mixes(mix, make_nlp):
+def test_impossible_mixes_are_refused(mix, make_nlp):
     with pytest.raises(ValueError, match="mix"):
         make_nlp(mix=mix)("a")
 
 
 @pytest.mark.filterwarnings("ignore:.*W00[78].*")
-def test_without_tensor_all_is_as_in_spacy(nlp):
-    """A Doc whose tensor `doc_cleaner` has removed, and spaCy's own of the same text."""
+def test_without_a_tensor_vectors_are_those_of_spacy(nlp):
+    """`doc_cleaner` has removed the tensor of one Doc; spaCy made the other from the same text."""
     nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None}})
     doc, plain = nlp(TEXT), nlp.make_doc(TEXT)
     lexemes = [(nlp.vocab[word], nlp.vocab[word]) for word in ("river", "the")]
@@ -121,7 +123,7 @@ def test_without_tensor_all_is_as_in_spacy(nlp):
 
 
 def split(doc):
-    """spaCy leaves a tensor with another number of rows."""
+    """Split a token: spaCy keeps a tensor with another number of rows."""
     with doc.retokenize() as retokenizer:
         retokenizer.split(doc[1], ["S", "he"], heads=[doc[0], doc[0]])
     assert len(doc.tensor) not in (0, len(doc))
@@ -132,7 +134,7 @@ def clean(doc):
 
 
 def cut(doc):
-    """A component can keep another number of rows."""
+    """Keep another number of rows, as a component can."""
     doc.tensor = doc.tensor[:-1]
 
 
@@ -141,7 +143,7 @@ def cut(doc):
     [(split, "retokenized after 'elmo'"), (cut, "retokenized"), (clean, "tensor is empty")],
 )
 def test_similarity_without_vectors_warns_as_in_spacy(nlp, change, reason):
-    """Each kind of item is tried, in both orders."""
+    """Each kind of item is compared, in both orders."""
     doc, other = nlp("Maria She lends"), nlp("A bank lends money")
     change(doc)
     pairs = [(doc, other), (doc[0:2], other), (doc[0], other[1]), (doc[0], other[0:2])]
@@ -156,7 +158,7 @@ def test_similarity_without_vectors_warns_as_in_spacy(nlp, change, reason):
         restore_vectors(doc)
 
 
-def test_similarity_with_vectors_warns_of_nothing(nlp):
+def test_similarity_with_vectors_does_not_warn(nlp):
     doc, other = nlp("Maria lends"), nlp("A bank lends money")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -164,15 +166,15 @@ def test_similarity_with_vectors_warns_of_nothing(nlp):
         assert doc[:0].similarity(other) == 0  # no words, as in spaCy
 
 
-def test_a_tensor_that_comes_back_is_read_again(nlp):
+def test_a_restored_tensor_is_read_again(nlp):
     doc = keep_vectors(nlp(TEXT))
     vector, doc.tensor = doc[1].vector, None
     assert doc[1].vector.shape == (nlp.vocab.vectors_length,)
     np.testing.assert_array_equal(restore_vectors(doc)[1].vector, vector)
 
 
-def test_vectors_of_two_widths(make_nlp):
-    """One Doc lost its tensor; another is of another pipeline."""
+def test_vectors_of_two_widths_cannot_be_compared(make_nlp):
+    """One Doc lost its tensor, and another comes from another pipeline."""
     nlp = make_nlp()
     nlp.vocab.set_vector("bank", np.ones(7))
     doc, other, narrow = nlp(TEXT), nlp(TEXT), nlp(TEXT)

@@ -1,4 +1,4 @@
-"""Small inputs of every format, and the vectors that they should have."""
+"""Small inputs of every format, and their expected vectors."""
 
 import json
 
@@ -17,7 +17,7 @@ from helpers.written_vectors import CONLLU, SENTENCES, TEXT
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where the tests work: `text.txt` holds the sentences."""
+    """Make and enter a folder whose `text.txt` contains the sentences."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("\n".join(map(" ".join, [*SENTENCES, []])), "utf8")
     return tmp_path
@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def inputs(folder):
-    """Files of the other formats, by name."""
+    """Add files of the other formats to the folder."""
     (folder / "text.txt.gz").write_bytes(gzipped((folder / "text.txt").read_bytes()))
     (folder / "x.conllu").write_text(CONLLU, "utf8")
     records = [{"text": TEXT}, {"tokens": ["two", "to ken"]}, {"text": ""}, {"tokens": []}]
@@ -42,7 +42,7 @@ def inputs(folder):
 
 @pytest.fixture
 def embed(folder, tiny_weights, monkeypatch):
-    """Embeds `text.txt` to `out.npz`, a shard a line."""
+    """Return a function that embeds `text.txt` to `out.npz`, with a shard per line."""
     monkeypatch.setattr(planning, "SHARD_SIZE", 1)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
 
@@ -55,7 +55,8 @@ def embed(folder, tiny_weights, monkeypatch):
 
 @pytest.fixture
 def written(monkeypatch):
-    """Lists the entries of each shard that is made; `stop_at` is the one that is not."""
+    """Return a list of the entries of each shard that is made. Writing shard number `stop_at`
+    fails."""
     write, found = sharding.write_embedded, []
 
     def count(path, entries):
@@ -71,7 +72,7 @@ def written(monkeypatch):
 
 @pytest.fixture
 def shard(folder, tiny_weights):
-    """Makes shards of `text.txt`, 150 lines, some of them empty."""
+    """Return a function that makes shards of `text.txt`, 150 lines, some of them empty."""
     (folder / "text.txt").write_text(random_text(150), "utf8")
 
     def run(inputs="text.txt", output="out", **settings):

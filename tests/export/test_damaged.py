@@ -1,4 +1,4 @@
-"""Unfinished outputs that were damaged or edited: no wrong vector, and one line of advice."""
+"""Unfinished outputs that were damaged or edited: never a wrong vector, and one line of advice."""
 
 import json
 import shutil
@@ -20,7 +20,8 @@ pytestmark = pytest.mark.corpora
 
 @pytest.fixture
 def unfinished(embed, monkeypatch):
-    """The shards of a run that was stopped before it joined them, and what it writes in the end."""
+    """Return the shards of a run that was stopped before it joined them, and the expected
+    output."""
     embed()
     written = Path("out.npz").read_bytes()
     Path("out.npz").unlink()
@@ -48,7 +49,7 @@ def copy_shard(source, target, with_record=True):
 
 
 def copy_next(path, with_record):
-    """The entries of another shard."""
+    """Copy the entries of another shard."""
     copy_shard(path.with_name(path.name.replace("00002", "00003")), path, with_record)
 
 
@@ -60,8 +61,9 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES)
-def test_a_damaged_shard_of_a_run(embed, unfinished, damage, reason):
-    """Flipped bits, a cut, and the entries of another shard, with its record and without."""
+def test_a_damaged_shard_of_a_run_is_made_again(embed, unfinished, damage, reason):
+    """The damage is a flipped bit, a cut, or the entries of another shard, with its record or
+    without."""
     shards, expected = unfinished
     damage(shards[2])
     with pytest.warns(UserWarning, match=f"part-00002.* is made again: .*{reason}"):
@@ -69,8 +71,8 @@ def test_a_damaged_shard_of_a_run(embed, unfinished, damage, reason):
     assert Path("out.npz").read_bytes() == expected
 
 
-def test_settings_of_an_output_that_was_edited(embed):
-    """Numbers of another type are not believed."""
+def test_edited_settings_of_an_output_are_not_used(embed):
+    """The edited values have another type."""
     embed()
     data = Path("out.npz").read_bytes()
     assert data.count(b'"tokens": 16') == 1
@@ -95,7 +97,7 @@ TEXTS |= dict.fromkeys(("null", "[]"), "dictionary, got")
 TEXTS |= dict.fromkeys(('{"a": ' * 100_000, "[" * 100_000), "nested too deeply")
 
 
-def test_an_edited_plan(shard):
+def test_an_edited_plan_is_refused(shard):
     shard(worker="1/7")
     path = Path("out/_manifest.json")
     good = path.read_text("utf8")
@@ -114,8 +116,8 @@ def test_an_edited_plan(shard):
         assert content(Path("out")) == before
 
 
-def test_more_or_fewer_entries_than_planned(shard, monkeypatch):
-    """Another version of a reader, say, than that of the call which planned."""
+def test_a_number_of_entries_that_differs_from_the_plan_is_refused(shard, monkeypatch):
+    """The call that planned may have had another version of a reader."""
     lines_of = planning.lines_of
     monkeypatch.setattr(planning, "lines_of", lambda c: list(lines_of(c))[c.first_line == 1 :])
     with pytest.raises(ValueError, match=r"part-00000.*text\.txt: the part from byte 0 on has"):
@@ -123,8 +125,8 @@ def test_more_or_fewer_entries_than_planned(shard, monkeypatch):
 
 
 @pytest.mark.parametrize("format", ["parquet", "hdf5", "npz", "spacy"])
-def test_a_damaged_shard(shard, format):
-    """It is named, and left as it is; deleted, the same call makes it again."""
+def test_a_damaged_shard_is_named_and_stays(shard, format):
+    """The same call makes it again after it is deleted."""
     shard(output_format=format)
     expected = content(Path("out"))
     (path,) = Path("out").glob("part-00002-*")
@@ -139,7 +141,7 @@ def test_a_damaged_shard(shard, format):
     assert content(Path("out")) == expected
 
 
-def test_a_shard_of_another_number_or_folder(shard):
+def test_a_shard_of_another_number_or_folder_is_refused(shard):
     shard()
     shard(output="other", layers="average")
     zero, one, two, three, *_ = sorted(path.name for path in Path("out").glob("part-*"))
@@ -151,7 +153,7 @@ def test_a_shard_of_another_number_or_folder(shard):
         shard()
 
 
-def test_an_input_whose_name_is_not_utf8(folder, tiny_weights):
+def test_an_input_whose_name_is_not_utf8_is_embedded(folder, tiny_weights):
     """Its plan can be read again."""
     Path("text.txt").rename("x\udcff.txt")
     for n_entries in (len(SENTENCES), 0):

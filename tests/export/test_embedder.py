@@ -1,4 +1,5 @@
-"""Tables of Arrow get vectors, in any process; the token encoder runs once a string."""
+"""`Embedder` adds vectors to Arrow tables in any process; the token encoder reads each string
+once."""
 
 import pickle
 from collections import Counter
@@ -25,8 +26,8 @@ def table():
 
 
 @pytest.mark.corpora
-def test_vectors_of_embed(folder, tiny_weights, table):
-    """Whatever the cut of the table; the second time with all words known."""
+def test_an_embedder_gives_the_vectors_of_embed(folder, tiny_weights, table):
+    """The table is cut in several ways. In the second run all words are known."""
     embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", layers="all")
     expected = read("npz", folder / "out.npz")
     embedder = Embedder(str(tiny_weights), layers="all")
@@ -40,8 +41,8 @@ def test_vectors_of_embed(folder, tiny_weights, table):
 
 
 @pytest.mark.pipelines
-def test_text(make_nlp, tmp_path, monkeypatch):
-    """As the pipeline reads it; tables of other types stay what they are."""
+def test_text_is_read_as_by_the_pipeline(make_nlp, tmp_path, monkeypatch):
+    """A RecordBatch stays a RecordBatch."""
     monkeypatch.chdir(tmp_path)
     nlp = make_nlp()
     nlp.to_disk("pipeline")
@@ -58,7 +59,7 @@ def test_text(make_nlp, tmp_path, monkeypatch):
 
 
 @pytest.mark.corpora
-def test_pickled_as_its_arguments(tiny_weights, table):
+def test_an_embedder_is_pickled_as_its_arguments(tiny_weights, table):
     embedder = Embedder(str(tiny_weights), layers="top", sentence_marks=True)
     expected = embedder(table)
     assert expected["tokens"].to_pylist()[:2] == [["<S>", *SENTENCES[0], "</S>"], []]
@@ -69,8 +70,7 @@ def test_pickled_as_its_arguments(tiny_weights, table):
 
 
 @pytest.mark.corpora
-def test_datasets(tiny_weights, table):
-    """As of Hugging Face."""
+def test_datasets_of_hugging_face_are_mapped(tiny_weights, table):
     datasets = pytest.importorskip("datasets")
     embedder = Embedder(str(tiny_weights))
     rows = datasets.Dataset(table).with_format("arrow").map(embedder, batched=True, batch_size=4)
@@ -88,7 +88,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("columns", "message"), REFUSED)
-def test_tables_that_are_refused(tiny_weights, columns, message):
+def test_tables_without_usable_columns_are_refused(tiny_weights, columns, message):
     with pytest.raises(ValueError, match=message):
         Embedder(str(tiny_weights))(pa.table(columns))
 
@@ -98,7 +98,8 @@ def test_tables_that_are_refused(tiny_weights, columns, message):
 
 @pytest.fixture
 def embed_with(embed, folder, make_nlp, monkeypatch):
-    """Embeds 150 sentences in many groups, with room for so many strings."""
+    """Return a function that embeds 150 sentences in many groups. Its argument is the size of the
+    cache of strings."""
     monkeypatch.setattr(embedding, "CHUNK_BATCHES", 1)
     monkeypatch.setattr(planning, "SHARD_SIZE", 500)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 50)
@@ -114,8 +115,8 @@ def embed_with(embed, folder, make_nlp, monkeypatch):
 
 @pytest.mark.pipelines
 @pytest.mark.corpora
-def test_every_string_once(embed_with, monkeypatch):
-    """In a shard; without room for what was encoded, once in each group."""
+def test_every_string_is_encoded_once(embed_with, monkeypatch):
+    """A shard encodes it once. Without a cache, each group encodes it once."""
     monkeypatch.setattr(planning, "SHARD_SIZE", 10**6)
     counts = Counter()
     note_calls(monkeypatch, FrozenEncoder, "__call__", lambda _, tokens: counts.update(tokens))
@@ -133,8 +134,8 @@ def test_every_string_once(embed_with, monkeypatch):
 @pytest.mark.pipelines
 @pytest.mark.corpora
 @pytest.mark.parametrize("cache", [0, 40, 20_000])
-def test_same_bytes_whatever_was_there_already(embed_with, cache, written):
-    """Also where strings are forgotten and encoded again."""
+def test_the_cache_does_not_change_a_byte(embed_with, cache, written):
+    """Strings may leave the cache and be encoded again."""
     expected = embed_with(cache)
     Path("out.npz").unlink()
     for n_shards in (1, 3):

@@ -1,4 +1,4 @@
-"""What is read, from every format, and what is refused."""
+"""Inputs of `embed`: every format gives its sentences, and bad input is refused by name."""
 
 import bz2
 import gzip
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.corpora
 
 @pytest.fixture
 def embed_to(folder, tiny_weights):
-    """Embeds; returns the texts by their numbers, and the lengths."""
+    """Return a function that embeds, and returns the texts by their numbers, and the lengths."""
 
     def run(inputs, model=tiny_weights, **settings):
         path = folder / "out.hdf5"
@@ -92,8 +92,10 @@ INPUTS = [
 
 
 @pytest.mark.parametrize(("name", "text", "settings", "found", "lengths"), INPUTS)
-def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, lengths):
-    """Packed and plain, in one file and cut into shards."""
+def test_every_format_gives_its_sentences(
+    folder, embed_to, tiny_weights, name, text, settings, found, lengths
+):
+    """Files are compressed and plain, written to one file and in shards."""
     (folder / name).write_bytes(text.encode())
     (folder / f"{name}.gz").write_bytes(gzipped(text.encode()))
     for path in (f"{name}.gz", name):
@@ -113,8 +115,8 @@ def test_formats(folder, embed_to, tiny_weights, name, text, settings, found, le
         assert numbers == list(range(len(texts)))
 
 
-def test_input_format(folder, embed_to):
-    """Of files whose suffix names none, plain and compressed; other files keep their format."""
+def test_the_input_format_is_for_files_without_a_known_suffix(folder, embed_to):
+    """They may be compressed. Other files keep their format."""
     (folder / "in").mkdir()
     (folder / "in" / "news.en-00001-of-00100").write_text(LINES, "utf8")
     (folder / "in" / "news.en-00002-of-00100.gz").write_bytes(gzipped(LINES.encode()))
@@ -136,8 +138,8 @@ PACKERS = {".gz": gzipped, ".xz": lzma.compress, ".bz2": bz2.compress}
 
 @pytest.mark.parametrize("packing", PACKERS)
 @pytest.mark.parametrize("name", ["A.TXT", "a.Conllu"])
-def test_compressed_files(folder, embed_to, name, packing):
-    """Suffixes in any case, as single files and in a folder; in shards of unpacked text, too."""
+def test_compressed_files_are_read(folder, embed_to, name, packing):
+    """Suffixes may have any case, in single files, folders and shards of unpacked text."""
     (folder / "in").mkdir()
     text = CONLLU if name == "a.Conllu" else LINES
     packed = PACKERS[packing](text.encode())
@@ -148,8 +150,8 @@ def test_compressed_files(folder, embed_to, name, packing):
     assert embed_to("in") == embed_to(f"in/{name}{packing.upper()}") == expected
 
 
-def test_zstandard(folder, embed_to, monkeypatch):
-    """A module with the interface of Python 3.14, which packs with gzip here."""
+def test_zstandard_is_read_if_there_is_a_module(folder, embed_to, monkeypatch):
+    """The test's module has the interface of Python 3.14, and packs with gzip."""
     (folder / "x.txt.zst").write_bytes(gzipped(LINES.encode()))
     monkeypatch.setattr(compression, "_zstd", gzip)
     assert embed_to("x.txt.zst")[1] == list(map(len, SENTENCES))
@@ -159,7 +161,7 @@ def test_zstandard(folder, embed_to, monkeypatch):
 
 
 def test_left_out_files_are_named(folder, embed_to):
-    """Hidden files are not."""
+    """Hidden files are not named."""
     (folder / "in").mkdir()
     for name in ("a.txt", *(f"news-{i}" for i in range(7)), ".hidden"):
         (folder / "in" / name).write_text("a b\n")
@@ -189,8 +191,9 @@ def test_running_text_is_noticed(folder, tiny_weights, name, text, is_running):
     assert [text.split()[0] for text in shown] == [name] * is_running
 
 
-def test_tables_in_a_folder(folder, tiny_weights, embed_to):
-    """Without a column they are no input, unless they were named. Another column is another run."""
+def test_tables_in_a_folder_need_a_column(folder, tiny_weights, embed_to):
+    """Without a column they are skipped, unless they are given by name. Another column is another
+    run."""
     (folder / "x.tsv").write_text(TSV)
     assert len(embed_to(".")[1]) == len(SENTENCES)
     assert len(embed_to(".", column="text")[1]) == len(SENTENCES) + 3
@@ -227,8 +230,8 @@ def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
 
 
 @pytest.mark.pipelines
-def test_running_text_of_a_pipeline(folder, embed_to, make_nlp):
-    """One that sets no sentences. It has a language already."""
+def test_a_pipeline_splits_running_text(folder, embed_to, make_nlp):
+    """The pipeline sets no sentences, and has its own language."""
     (folder / "x.txt").write_text(RUNNING, "utf8")
     make_nlp().to_disk("pipeline")
     assert embed_to("x.txt", "pipeline", format="text")[0] == SPLIT
@@ -236,8 +239,8 @@ def test_running_text_of_a_pipeline(folder, embed_to, make_nlp):
         embed_to("x.txt", "pipeline", lang="de")
 
 
-def test_a_folder(inputs, tiny_weights, embed_to):
-    """In the order of the names, without what an earlier run has written into it."""
+def test_a_folder_is_read_in_the_order_of_names(inputs, tiny_weights, embed_to):
+    """Outputs that an earlier run wrote into it are skipped."""
     embed_corpus(str(tiny_weights), "text.txt", inputs / "Docs")
     make_ours(inputs / "Docs.part")
     (inputs / "Docs.part" / "x.txt").write_text("no input\n")
@@ -255,8 +258,7 @@ NULLS = [
 ]
 
 
-def test_nulls(folder, tiny_weights):
-    """The same in each input with records."""
+def test_nulls_are_the_same_in_every_format(folder, tiny_weights):
     records, expected = zip(*NULLS)
     lines = [json.dumps(record) for record in records]
     (folder / "x.jsonl").write_text("\n".join(lines))
@@ -272,8 +274,8 @@ def test_nulls(folder, tiny_weights):
 NUMBERS = ["NaN", "-Infinity", str(2**64), str(-(2**63) - 1), "1" * 5000]
 
 
-def test_numbers_of_other_programs(folder, embed_to):
-    """Python and JavaScript write them; keys that are not read may have any value."""
+def test_numbers_of_other_programs_are_read(folder, embed_to):
+    """Python and JavaScript write them. Keys that are not read may have any value."""
     lines = [f'{{"tokens": ["a"], "n": {number}}}\n' for number in NUMBERS]
     (folder / "x.jsonl").write_text("".join([*lines, '{"text": null}\n{"tokens": null}\n']))
     assert embed_to("x.jsonl")[1] == [1] * 5 + [0, 0]
@@ -307,7 +309,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), REFUSED)
-def test_refused(folder, tiny_weights, name, content, message):
+def test_bad_input_is_refused(folder, tiny_weights, name, content, message):
     (folder / name).write_bytes(content)
     column = "text" if name.endswith((".tsv", ".conll")) else None
     with pytest.raises(ValueError, match=message):
@@ -369,7 +371,7 @@ REFUSED_SETTINGS = [
 
 
 @pytest.mark.parametrize(("settings", "message"), REFUSED_SETTINGS)
-def test_settings_that_are_refused(folder, tiny_weights, settings, message):
+def test_impossible_settings_are_refused(folder, tiny_weights, settings, message):
     arguments = {"model": str(tiny_weights), "inputs": "text.txt", **settings}
     output = folder / arguments.pop("output", "out.npz")
     with pytest.raises(ValueError, match=message):
@@ -377,7 +379,7 @@ def test_settings_that_are_refused(folder, tiny_weights, settings, message):
     assert [path.name for path in folder.iterdir()] == ["text.txt"]
 
 
-def test_too_large_for_half_precision(folder, tiny_weights, monkeypatch):
+def test_vectors_too_large_for_float16_are_refused(folder, tiny_weights, monkeypatch):
     huge = [np.full((3, len(words), 12), 7e4, dtype="float32") for words in SENTENCES]
     monkeypatch.setattr("spacy_elmo.export.embedder.embed_words", lambda *_, **__: huge)
     with pytest.raises(ValueError, match="up to 70000, too large for float16"):

@@ -1,4 +1,4 @@
-"""Killed at each step and resumed: the same bytes as of a run that was left alone."""
+"""Runs of `embed` that are killed at each step and resumed: the bytes of an undisturbed run."""
 
 import os
 import shutil
@@ -38,7 +38,8 @@ def parts_of(folder):
 
 @pytest.fixture
 def embed(folder, tiny_weights, monkeypatch):
-    """Embeds two sentences. The model is read here once, not by each child. A line is a shard."""
+    """Return a function that embeds two sentences, a line per shard. The model is read once, and
+    not by each child."""
     (folder / "text.txt").write_text("The cat sat .\nOne more\n", "utf8")
     monkeypatch.setattr(planning, "SHARD_SIZE", 1)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 1)
@@ -62,7 +63,7 @@ SHARDS = [{"shards": 2, **kind} for kind in SHARDS]
 @pytest.mark.parametrize(
     "settings", [{"output_format": "hdf5"}, {"output_format": "spacy"}, *SHARDS]
 )
-def test_killed_once(embed, folder, settings):
+def test_a_kill_at_any_step_can_be_resumed(embed, folder, settings):
     in_child(lambda: embed(ALONE, **settings))
     expected = bytes_of(ALONE)
     assert "shards" not in settings or len(list(ALONE.glob("part-*"))) == 2
@@ -75,7 +76,7 @@ def test_killed_once(embed, folder, settings):
 
 
 @pytest.mark.parametrize("settings", [{"output_format": "npz", "resume": True}, {"shards": 2}])
-def test_killed_again_and_again(embed, settings):
+def test_repeated_kills_can_be_resumed(embed, settings):
     in_child(lambda: embed(ALONE, **settings))
     for _ in killed_at_each_step(lambda: embed(**settings)):
         pass
@@ -83,8 +84,8 @@ def test_killed_again_and_again(embed, settings):
 
 
 @pytest.mark.parametrize("format", ["npz", "spacy"])
-def test_embed_over_an_earlier_output(embed, folder, format):
-    """Which is there until the new one is; a folder is moved away for a moment."""
+def test_an_earlier_output_stays_until_the_new_one_is_whole(embed, folder, format):
+    """A folder is moved away for a moment."""
     in_child(lambda: embed(ALONE, output_format=format))
     in_child(lambda: embed("earlier", output_format=format, layers="average"))
     expected, earlier = bytes_of(ALONE), bytes_of(Path("earlier"))
@@ -99,8 +100,8 @@ def test_embed_over_an_earlier_output(embed, folder, format):
 
 
 @pytest.mark.parametrize("settings", SHARDS)
-def test_two_that_make_the_same_shards(embed, settings):
-    """One stands still at each of its steps while the other does all the work."""
+def test_two_processes_can_make_the_same_shards(embed, settings):
+    """One stops at each of its steps while the other does all the work."""
     in_child(lambda: embed(ALONE, **settings))
     for step in stopped_at_each_step(lambda: embed(**settings)):
         in_child(lambda: embed(**settings))

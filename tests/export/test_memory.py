@@ -24,7 +24,7 @@ MOST_GROWTH = 1.2
 
 
 def write(path, n_bytes):
-    """Sentences with words that come often, and with new ones all the time."""
+    """Write sentences of frequent words and of new words."""
     rng, size = np.random.default_rng(0), 0
     with path.open("w", encoding="utf8") as file:
         while size < n_bytes:
@@ -53,8 +53,8 @@ CASES = [
 @pytest.mark.timeout(7200)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 @pytest.mark.parametrize(("name", "format", "settings"), CASES)
-def test_memory(tmp_path, tiny_weights, name, format, settings):
-    """`ELMO_EMBED_MB` sets how much text, 20 MB if it is not there."""
+def test_memory_does_not_grow_with_the_text(tmp_path, tiny_weights, name, format, settings):
+    """`ELMO_EMBED_MB` is the size of the text, 20 MB by default."""
     most, peaks = float(os.environ.get("ELMO_EMBED_MB", "20")), []
     for n_mb in (1, most):
         write(tmp_path / name, n_mb * 1e6)

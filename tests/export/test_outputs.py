@@ -1,4 +1,4 @@
-"""Every writer, read back by the library of its format."""
+"""Every output format, read back with the library of the format."""
 
 import json
 import os
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.corpora
 
 
 def one_batch(bilm, sentences):
-    """The layers of `BiLM.embed`, all sentences in one batch, in the order of the job."""
+    """Return the layers of `BiLM.embed` for all sentences in one batch, in the order of the job."""
     bilm.embed([[]], "warm")
     bilm.token_vectors(list(dict.fromkeys(word for words in sentences for word in words)))
     order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
@@ -42,8 +42,8 @@ def same(got, expected):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_bit_by_bit(folder, tiny_weights, format):
-    """All layers; one of them, also in half precision, which says what it was made by."""
+def test_outputs_equal_the_layers_bit_by_bit(folder, tiny_weights, format):
+    """The output has all layers or one, also in half precision, and says how it was made."""
     model, bilm, path = str(tiny_weights), read_weights(tiny_weights), folder / FORMATS[format]
     counts = embed_corpus(model, "text.txt", path, layers="all")
     assert (counts.entries, counts.tokens) == (6, sum(map(len, SENTENCES)))
@@ -61,7 +61,7 @@ def test_bit_by_bit(folder, tiny_weights, format):
 
 
 @pytest.mark.parametrize("format", ["hdf5", "npz"])
-def test_sentence_to_index(folder, tiny_weights, format):
+def test_sentences_have_the_index_of_their_last_occurrence(folder, tiny_weights, format):
     path = folder / FORMATS[format]
     embed_corpus(str(tiny_weights), "text.txt", path)
     # As AllenNLP: the last of those that are equal.
@@ -75,7 +75,7 @@ def test_sentence_to_index(folder, tiny_weights, format):
         assert "sentence_to_index" not in file
 
 
-def test_parquet_columns(folder, tiny_weights, monkeypatch):
+def test_parquet_has_a_column_per_layer(folder, tiny_weights, monkeypatch):
     monkeypatch.setattr(spacy_elmo.export.parquet, "ROW_GROUP_ROWS", 4)
     embed_corpus(str(tiny_weights), "text.txt", folder / "out.parquet", layers="all")
     table = pyarrow.parquet.read_table("out.parquet")
@@ -90,7 +90,7 @@ def test_parquet_columns(folder, tiny_weights, monkeypatch):
     assert pyarrow.parquet.read_schema("b.parquet").names == [*place, "tokens", "vectors"]
 
 
-def test_without_pyarrow(folder, tiny_weights, monkeypatch):
+def test_without_pyarrow_the_error_says_what_to_install(folder, tiny_weights, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     monkeypatch.delitem(__import__("sys").modules, "pyarrow.parquet")
     with pytest.raises(ImportError, match=r"spacy-elmo\[parquet\]"):
@@ -99,7 +99,7 @@ def test_without_pyarrow(folder, tiny_weights, monkeypatch):
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize("layers", ["average", "all"])
-def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch):
+def test_the_loader_restores_vectors(folder, inputs, make_nlp, layers, monkeypatch):
     monkeypatch.setattr(spacy_elmo.export.spacy_output, "SHARD_BYTES", 1500)
     nlp = make_nlp(store_layers=True, mix="average")
     nlp.to_disk("pipeline")
@@ -118,7 +118,7 @@ def test_loader_puts_vectors_back(folder, inputs, make_nlp, layers, monkeypatch)
     np.testing.assert_allclose(docs[0][2:4].vector, docs[0].tensor[2:4].mean(axis=0), rtol=1e-6)
 
 
-def test_loader_of_half_precision(folder, tiny_weights):
+def test_the_loader_restores_half_precision_as_float32(folder, tiny_weights):
     embed_corpus(str(tiny_weights), "text.txt", folder / "out", layers="all", dtype="float16")
     doc = next(load_docs(folder / "out", spacy.blank("en").vocab))
     assert doc[0].vector.dtype == doc._.elmo.dtype == np.float32
@@ -127,8 +127,9 @@ def test_loader_of_half_precision(folder, tiny_weights):
         next(load_docs("nowhere", doc.vocab))
 
 
-def test_sentences_as_keys(folder, tiny_weights):
-    """As AllenNLP's --use-sentence-keys; what can be no name is refused, and nothing is lost."""
+def test_sentences_can_be_keys(folder, tiny_weights):
+    """AllenNLP's --use-sentence-keys does this. Sentences that cannot be names are refused, and
+    nothing is lost."""
     (folder / "plain.txt").write_text("The cat sat .\nnaïve 日本\n\nThe cat sat .\n", "utf8")
     for name, texts in (("keys", "keys"), ("numbers", "index")):
         embed_corpus(str(tiny_weights), "plain.txt", folder / f"{name}.hdf5", texts=texts)
@@ -154,14 +155,14 @@ DATASETS = reference.random_datasets(TINY_OPTIONS, seed=1)  # of tiny_weights
 
 
 def expected_layers(sentences, initial_state="warm"):
-    """Marks included."""
+    """Compute the layers, with the rows of the sentence marks."""
     _, warm = reference.layers(TINY_OPTIONS, DATASETS, [[]])
     states = warm * len(sentences) if initial_state == "warm" else None
     return reference.layers(TINY_OPTIONS, DATASETS, sentences, states, keep_marks=True)[0]
 
 
 @pytest.mark.parametrize("initial_state", ["warm", "zeros"])
-def test_first_and_last_row(folder, tiny_weights, initial_state):
+def test_sentence_marks_are_the_first_and_last_row(folder, tiny_weights, initial_state):
     output = folder / "out.npz"
     settings = {"layers": "all", "initial_state": initial_state}
     embed_corpus(str(tiny_weights), "text.txt", output, sentence_marks=True, **settings)
@@ -176,7 +177,7 @@ def test_first_and_last_row(folder, tiny_weights, initial_state):
         embed_corpus(str(tiny_weights), "text.txt", output, resume=True, **settings)
 
 
-def test_around_each_sentence_of_a_doc(inputs, tiny_weights):
+def test_each_sentence_of_a_doc_has_marks(inputs, tiny_weights):
     embed_corpus(str(tiny_weights), "x.spacy", inputs / "x.parquet", sentence_marks=True)
     words = TEXT.split()
     expected = [["<S>", *words[:6], "</S>", "<S>", *words[6:], "</S>"], []]
@@ -188,8 +189,8 @@ def test_around_each_sentence_of_a_doc(inputs, tiny_weights):
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize("initial_state", ["warm", "carry"])
-def test_not_between_windows(folder, make_nlp, initial_state):
-    """But where the first begins and the last ends."""
+def test_windows_have_no_marks_between_them(folder, make_nlp, initial_state):
+    """Marks are before the first window and after the last one."""
     segmenter = {"@segmenters": "spacy-elmo.windows.v1", "size": 4, "overlap": 2}
     make_nlp(segmenter=segmenter, initial_state=initial_state).to_disk("pipeline")
     DocBin(docs=[spacy.blank("en")(TEXT)]).to_disk("long.spacy")

@@ -1,4 +1,4 @@
-"""Inputs and outputs that are the same file, or no files at all."""
+"""Inputs and outputs that are the same file, or no regular files."""
 
 import hashlib
 import os
@@ -41,8 +41,8 @@ def test_a_fifo_in_place_of_a_shard_is_not_waited_for(tmp_path):
         folder.read("part-00000-of-00001.parquet")
 
 
-def test_a_full_temporary_folder(tmp_path):
-    """Neither the input nor the output is blamed for it."""
+def test_a_full_temporary_folder_is_named(tmp_path):
+    """The error names neither the input nor the output."""
     content = b"a b\n" * 100
     (tmp_path / "a.txt").write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()

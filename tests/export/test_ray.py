@@ -1,4 +1,5 @@
-"""Shards and tables by the processes of a Ray cluster. A start takes long: there is one."""
+"""Shards and tables made by the processes of a Ray cluster, which is started once because a start
+takes long."""
 
 import os
 import subprocess
@@ -22,14 +23,14 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.corpora
-def test_without_ray(folder, tiny_weights, monkeypatch):
+def test_without_ray_the_error_says_what_to_install(folder, tiny_weights, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r'needs Ray.*Run pip install "spacy-elmo\[ray\]"'):
         embed_corpus(str(tiny_weights), "text.txt", folder / "out", shards=2, workers="ray")
 
 
-def test_error_of_the_system_arrives_as_it_is(tmp_path):
-    """A full disk, say: Ray would make an error of its own of it."""
+def test_errors_of_the_system_keep_their_type(tmp_path):
+    """Ray would wrap an error such as a full disk in its own."""
     assert isinstance(_call(open, (tmp_path / "nowhere",)), FileNotFoundError)
 
 
@@ -47,9 +48,9 @@ def cluster():
 @pytest.mark.processes
 @pytest.mark.corpora
 @pytest.mark.slow
-def test_shards(cluster, folder, tiny_weights, monkeypatch):
-    """Those of one process, byte by byte, though the driver is killed, then workers, and an input
-    is broken."""
+def test_ray_makes_the_shards_of_one_process(cluster, folder, tiny_weights, monkeypatch):
+    """They are equal byte for byte, although the driver and workers are killed, and an input is
+    broken."""
     (folder / "text.txt").write_text(random_text(100), "utf8")
     lines = random_text(100).encode("utf8").split(b"\n")
     (folder / "broken.txt").write_bytes(b"\n".join([*lines[:97], b"\xff", *lines[98:]]))
@@ -78,7 +79,7 @@ def test_shards(cluster, folder, tiny_weights, monkeypatch):
 
 
 @pytest.mark.processes
-def test_tables(cluster, tiny_weights):
+def test_ray_adds_vectors_to_tables(cluster, tiny_weights):
     table = pa.table({"id": range(len(SENTENCES)), "tokens": SENTENCES})
     expected = Embedder(str(tiny_weights))(table)
     settings = {"fn_constructor_args": [str(tiny_weights)], "batch_format": "pyarrow"}

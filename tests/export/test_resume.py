@@ -1,4 +1,5 @@
-"""What a run finds that goes on with another, and what it refuses."""
+"""Resumed runs of `embed`: finished shards are used, and other settings or changed files are
+refused."""
 
 import os
 import shutil
@@ -33,7 +34,7 @@ def shards(output="out.npz"):
 
 @pytest.fixture
 def interrupted(embed, written):
-    """A run that ended after three shards."""
+    """Interrupt a run after three shards."""
     written.stop_at = 3
     with pytest.raises(InterruptedError):
         embed()
@@ -48,15 +49,15 @@ RESUMED = [{}, {"resume": True}, {"resume": True, "force": True}]
 
 @pytest.mark.parametrize("settings", [*RESUMED, {"force": True, "layers": "average"}])
 def test_finished_shards_are_not_computed_again(embed, interrupted, written, settings):
-    """With `force` alone, all begins again."""
+    """With only `force`, the run begins again."""
     n_kept = 0 if "layers" in settings else 3
     assert embed(**settings).entries == len(read("npz", Path("out.npz"))) == len(SENTENCES)
     assert [entry.words for shard in written.found for entry in shard] == SENTENCES[n_kept:]
     assert not Path("out.npz.part").exists()
 
 
-def test_resuming_what_is_whole_does_nothing(folder, tiny_weights):
-    """And returns the same numbers."""
+def test_resuming_a_finished_run_does_nothing(folder, tiny_weights):
+    """The call returns the same counts."""
     settings = {"pool": "sentence", "resume": True}
     counts = embed_corpus(str(tiny_weights), "text.txt", "out.hdf5", **settings)
     assert asdict(counts) == {"entries": 6, "tokens": 16, "vectors": 5}
@@ -67,7 +68,7 @@ def test_resuming_what_is_whole_does_nothing(folder, tiny_weights):
     assert Path("out.hdf5.part").exists()  # somebody else made it
 
 
-def test_other_settings(embed, interrupted, folder):
+def test_other_settings_are_refused(embed, interrupted, folder):
     safetensors_file.write(tiny_bilm(), folder / "x.safetensors")
     Path("other.txt").write_text("other\n")
     for settings, message in (
@@ -89,8 +90,8 @@ def test_other_settings(embed, interrupted, folder):
     assert embed(resume=True).entries == len(SENTENCES)
 
 
-def test_input_that_changes_meanwhile(embed, written, monkeypatch):
-    """Between its checksum and the plan; or before a part of it is read."""
+def test_an_input_that_changes_meanwhile_is_refused(embed, written, monkeypatch):
+    """The change comes between its checksum and the plan, or before a part of it is read."""
     text = Path("text.txt").read_text("utf8")
 
     def change(*_, **__):
@@ -111,8 +112,8 @@ def test_input_that_changes_meanwhile(embed, written, monkeypatch):
     assert not Path("out.npz").exists()
 
 
-def test_nothing_is_overwritten(embed, folder, monkeypatch):
-    """Neither what is there, nor what appears meanwhile."""
+def test_no_file_is_overwritten(embed, folder, monkeypatch):
+    """The file was there before, or appears meanwhile."""
     output = folder / "out.npz"
     with monkeypatch.context() as patched:
         note_calls(patched, sharding, "write_embedded", lambda *_: output.write_text("mine"))
@@ -132,8 +133,8 @@ OLD_FILES = ["manifest.json", "chunks/00000000"]
 
 @pytest.mark.parametrize("is_link", [False, True])
 @pytest.mark.parametrize("names", [[], ["x"], OLD_FILES, [".spacy-elmo", *OLD_FILES]])
-def test_a_folder_in_the_place_of_the_unfinished_one(embed, folder, names, is_link):
-    """Without the mark it is a user's; with it, it can still contain files of a user."""
+def test_a_user_s_folder_in_the_place_of_the_unfinished_one_stays(embed, folder, names, is_link):
+    """A folder without the mark is a user's. One with the mark can still contain a user's files."""
     part = folder / "out.npz.part"
     place = folder / "victim" if is_link else part
     (place / "chunks").mkdir(parents=True)
@@ -173,7 +174,7 @@ def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has other devices")
-def test_output_that_is_a_link_or_a_device(folder, tiny_weights):
+def test_links_are_followed_and_devices_refused(folder, tiny_weights):
     near, far, fifo = folder / "near.npz", folder / "far" / "x.npz", folder / "fifo.npz"
     far.parent.mkdir()
     near.symlink_to(far)
@@ -186,7 +187,7 @@ def test_output_that_is_a_link_or_a_device(folder, tiny_weights):
     assert fifo.is_fifo()
 
 
-def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, monkeypatch):
+def test_an_old_folder_is_restored_if_the_new_one_fails(folder, tiny_weights, monkeypatch):
     embed_corpus(str(tiny_weights), "text.txt", folder / "out")
     before, rename = content(folder / "out"), Path.rename
 
@@ -202,8 +203,8 @@ def test_a_folder_is_back_when_the_new_one_does_not_come(folder, tiny_weights, m
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_full_disk(embed, folder, monkeypatch, format):
-    """Before the first shard, and while the shards are joined."""
+def test_a_run_on_a_full_disk_can_be_resumed(embed, folder, monkeypatch, format):
+    """The disk is full before the first shard, or while shards are joined."""
     monkeypatch.setattr(planning, "SHARD_SIZE", 600)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 200)
     (folder / "text.txt").write_text(random_text(300), "utf8")
@@ -219,8 +220,8 @@ def test_full_disk(embed, folder, monkeypatch, format):
     assert len(read(format, output)) == 300
 
 
-def test_no_room_for_both(embed, monkeypatch):
-    """Known before the output is begun: the shards take as much."""
+def test_too_little_room_for_shards_and_output_is_noticed(embed, monkeypatch):
+    """The error comes before the output is begun. The shards take as much room as the output."""
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "disk_usage", lambda _: Mock(free=100))
         with pytest.raises(OSError, match="cannot be written: No space left on device. Make room"):
@@ -229,7 +230,7 @@ def test_no_room_for_both(embed, monkeypatch):
     assert embed(resume=True).entries == len(SENTENCES)
 
 
-def test_one_process_at_a_time(embed, interrupted):
+def test_a_second_process_is_refused(embed, interrupted):
     refused = pytest.raises(BlockingIOError, match=r"is writing to .*out\.npz\.part")
     for settings in ({"resume": True}, {"force": True}):
         with lock(Path("out.npz.part/joining/lock")), refused:
@@ -239,8 +240,8 @@ def test_one_process_at_a_time(embed, interrupted):
 
 
 @pytest.mark.parametrize("name", ["text.txt", "x.jsonl"])
-def test_packed_input_is_cut(folder, embed, written, name):
-    """So an interruption does not lose all of it; the vectors are those of the plain file."""
+def test_compressed_input_is_cut_into_shards(folder, embed, written, name):
+    """An interruption then loses only a part. The vectors equal those of the plain file."""
     Path("other.txt").write_text("other\n")
     lines = b"\xef\xbb\xbf" + Path("text.txt").read_bytes()
     if name == "x.jsonl":
@@ -257,8 +258,10 @@ def test_packed_input_is_cut(folder, embed, written, name):
 
 
 @pytest.mark.parametrize("name", ["", "shards", "joining"])
-def test_a_link_in_the_place_of_the_unfinished_output(embed, folder, monkeypatch, name):
-    """It comes between two steps; nothing of the link's target is deleted or written."""
+def test_a_link_in_the_place_of_the_unfinished_output_is_not_followed(
+    embed, folder, monkeypatch, name
+):
+    """The link appears between two steps. Nothing in its target is deleted or written."""
     part, victim = folder / "out.npz.part" / name, folder / "victim"
 
     def swap(*_):
@@ -274,8 +277,8 @@ def test_a_link_in_the_place_of_the_unfinished_output(embed, folder, monkeypatch
 
 
 @pytest.mark.parametrize("n_bytes", [240, 251, 255])
-def test_long_names(folder, tiny_weights, n_bytes):
-    """File systems allow 255 bytes; the folder of the unfinished output has a name, too."""
+def test_names_up_to_the_limit_are_written(folder, tiny_weights, n_bytes):
+    """File systems allow 255 bytes, also for the folder of the unfinished output."""
     output = folder / ("ä" * 100 + "x" * n_bytes)[: n_bytes - 104]
     output = output.with_name(f"{output.name}.npz")
     assert len(os.fsencode(output.name)) == n_bytes
@@ -283,7 +286,7 @@ def test_long_names(folder, tiny_weights, n_bytes):
     assert sorted(os.listdir(folder)) == sorted(["text.txt", output.name])
 
 
-def test_files_of_file_managers(folder, tiny_weights):
+def test_files_of_file_managers_do_not_block_force(folder, tiny_weights):
     for name, settings in (("docs", {}), ("shards", {"shards": 2})):
         for run in ("first", "second"):
             embed_corpus(str(tiny_weights), "text.txt", folder / name, force=True, **settings)

@@ -1,4 +1,4 @@
-"""Less to store: means, chosen tokens, int8, and learned mixes; each against all vectors."""
+"""Smaller outputs: means, chosen tokens, int8, and learned mixes, each against all vectors."""
 
 import json
 import warnings
@@ -31,7 +31,7 @@ SENTENCES = [(0, 5), (5, 8), (8, 10)]
 
 @pytest.fixture
 def docs(folder):
-    """A Doc with everything, one without a token, one without a noun or entity."""
+    """Save a Doc with all annotations, one without tokens, and one without nouns and entities."""
     nlp = spacy.blank("en")
     pos = ["PROPN", "VERB", "PROPN", "NOUN", "PUNCT", "PRON", "VERB", "PUNCT", "PROPN", "VERB"]
     starts = [i in (0, 5, 8) for i in range(len(WORDS))]
@@ -46,7 +46,7 @@ def docs(folder):
 
 @pytest.fixture
 def rows(folder, docs, tiny_weights):
-    """The rows of a Parquet file, after what all tokens have."""
+    """Return a function that writes a Parquet file and returns its rows."""
 
     def run(**settings):
         embed_corpus(str(tiny_weights), docs, folder / "out.parquet", force=True, **settings)
@@ -69,7 +69,7 @@ SELECTIONS = [
 
 @pytest.mark.corpora
 @pytest.mark.parametrize("layers", ["average", "all"])
-def test_means_of_all_vectors(rows, layers):
+def test_means_equal_the_means_of_all_vectors(rows, layers):
     everything = rows(layers=layers)
     names = [name for name in everything[0] if name.startswith(("vectors", "layer_"))]
     assert len(names) == (3 if layers == "all" else 1)
@@ -87,8 +87,7 @@ def test_means_of_all_vectors(rows, layers):
 
 
 @pytest.mark.corpora
-def test_means_of_chosen_tokens(rows):
-    """Sentences without any get no vector."""
+def test_means_of_chosen_tokens_leave_out_other_sentences(rows):
     vectors = np.array(rows()[0]["vectors"])
     [found, *_] = rows(pool="sentence", only="PER")
     assert list(zip(found["starts"], found["ends"])) == [SENTENCES[0], SENTENCES[2]]
@@ -100,7 +99,7 @@ def test_means_of_chosen_tokens(rows):
 
 
 @pytest.mark.corpora
-def test_sentences_without_docs(folder, tiny_weights):
+def test_lines_are_pooled_as_sentences(folder, tiny_weights):
     for pool in (None, "sentence"):
         embed_corpus(str(tiny_weights), "text.txt", folder / f"{pool}.parquet", pool=pool)
     wholes, found = (pq.read_table(f"{pool}.parquet").to_pylist() for pool in (None, "sentence"))
@@ -112,7 +111,7 @@ def test_sentences_without_docs(folder, tiny_weights):
 
 @pytest.fixture
 def ruled(make_nlp):
-    """A pipeline that names Maria."""
+    """Save a pipeline that labels Maria as PER."""
     nlp = make_nlp()
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Maria"}])
     nlp.to_disk("pipeline")
@@ -121,8 +120,8 @@ def ruled(make_nlp):
 
 @pytest.mark.pipelines
 @pytest.mark.corpora
-def test_components_behind_elmo(folder, ruled):
-    """They are asked for annotations, of Docs, sentences and tables; vectors stay the same."""
+def test_components_after_elmo_set_annotations_to_select(folder, ruled):
+    """Inputs are Docs, sentences and tables. Vectors do not change."""
     text = "It rains. Maria lends money."
     (folder / "x.jsonl").write_text(json.dumps({"text": text}) + "\n")
     (folder / "y.txt").write_text("Maria lends\n\nmoney\n")
@@ -140,8 +139,8 @@ def test_components_behind_elmo(folder, ruled):
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize("settings", [{"only": "PER"}, {"pool": "sentence"}])
-def test_sentences_set_behind_elmo(folder, ruled, settings):
-    """A selection sets sentences only after the Doc is segmented, so vectors do not change."""
+def test_sentences_set_after_elmo_do_not_change_vectors(folder, ruled, settings):
+    """A selection sets sentences only after the Doc is segmented."""
     ruled.add_pipe("sentencizer", config={"punct_chars": ["."]})
     ruled.to_disk("pipeline")
     doc = ruled(text := "It rains ! Maria lends money . " * 40)  # longer than a window
@@ -154,9 +153,9 @@ def test_sentences_set_behind_elmo(folder, ruled, settings):
 
 @pytest.mark.pipelines
 @pytest.mark.corpora
-def test_labels_that_the_pipeline_does_not_set(folder, ruled, docs):
-    """Are refused, and nothing is written. A component that does not say what it sets may set
-    any, and so may Docs."""
+def test_labels_that_the_pipeline_does_not_set_are_refused(folder, ruled, docs):
+    """Nothing is written. A component that does not say which labels it sets may set any, and so
+    may Docs."""
     message = "^`only=VERB`: no component .* sets this label. Give one of ents, nouns, PER.$"
     before, path = sorted(folder.iterdir()), folder / "out.parquet"
     for shards in (None, 2):
@@ -174,8 +173,8 @@ def test_labels_that_the_pipeline_does_not_set(folder, ruled, docs):
 
 
 @pytest.mark.corpora
-def test_docs_without_a_label(rows, folder, docs, tiny_weights):
-    """Of Docs nobody knows before: they are read, and what is empty is said to be."""
+def test_docs_without_the_label_give_empty_rows_and_a_warning(rows, folder, docs, tiny_weights):
+    """The labels of Docs are unknown until they are read."""
     nothing = "^`only=VERB`: no row has a token$"
     with pytest.warns(UserWarning, match=nothing):
         assert [row["tokens"] for row in rows(only="VERB")] == [[], [], []]
@@ -188,8 +187,8 @@ def test_docs_without_a_label(rows, folder, docs, tiny_weights):
 
 @pytest.mark.corpora
 @pytest.mark.parametrize("layers", ["average", "all"])
-def test_int8(folder, tiny_weights, layers):
-    """Within half a scale of each vector's own."""
+def test_int8_is_within_half_a_scale(folder, tiny_weights, layers):
+    """Each vector has its own scale."""
     settings = {"model": str(tiny_weights), "inputs": "text.txt", "layers": layers}
     for dtype in ("float32", "int8"):
         for format in ("hdf5", "parquet"):
@@ -213,7 +212,7 @@ def test_int8(folder, tiny_weights, layers):
 
 
 @pytest.mark.corpora
-def test_hdf5_holds_what_stands_beside(folder, docs, tiny_weights):
+def test_hdf5_contains_starts_ends_and_labels(folder, docs, tiny_weights):
     path = folder / "out.hdf5"
     embed_corpus(str(tiny_weights), docs, path, only="ents", pool="span", dtype="int8")
     with h5py.File(path) as file:
@@ -224,8 +223,8 @@ def test_hdf5_holds_what_stands_beside(folder, docs, tiny_weights):
 
 
 @pytest.mark.corpora
-def test_scales_of_a_long_doc(folder, tiny_weights):
-    """More than 64 KB of them, which HDF5 keeps elsewhere."""
+def test_the_scales_of_a_long_doc_are_kept(folder, tiny_weights):
+    """HDF5 stores more than 64 KB of them in another place."""
     (folder / "long.txt").write_text("a " * 20_000 + "\n")
     settings = {"dtype": "int8", "max_tokens": 20_000}
     embed_corpus(str(tiny_weights), "long.txt", folder / "out.hdf5", **settings)
@@ -234,7 +233,7 @@ def test_scales_of_a_long_doc(folder, tiny_weights):
 
 
 def mixed(layers, mix):
-    """Equation 1 of Peters et al. (2018), in float64."""
+    """Compute equation 1 of Peters et al. (2018) in float64."""
     layers = layers.astype("float64")
     if mix.attrs["layer_norm"]:
         centred = layers - layers.mean(axis=2, keepdims=True)
@@ -247,7 +246,7 @@ def mixed(layers, mix):
 @pytest.mark.training
 @pytest.mark.pipelines
 @pytest.mark.corpora
-def test_learned_mixes_and_single_layers(folder, make_nlp):
+def test_learned_mixes_and_single_layers_equal_the_formula(folder, make_nlp):
     nlp = make_nlp(store_layers=True, segmenter={"@segmenters": "spacy-elmo.doc.v1"})
     trained(nlp, 9, tagger=tagger(listener(layer_norm=True)), tagger2=tagger(concat_both()))
     nlp.to_disk("pipeline")
@@ -273,8 +272,8 @@ def test_learned_mixes_and_single_layers(folder, make_nlp):
     ("mix", "weights"),
     [("top", [0, 0, 1]), ("average", [1 / 3] * 3), (1, [0, 1, 0]), ([0.5, 0, 2], [0.5, 0, 2])],
 )
-def test_the_pipe_s_own_mix(folder, make_nlp, mix, weights):
-    """By default, and known by what it is: the same as where that is named."""
+def test_the_pipes_own_mix_is_the_default(folder, make_nlp, mix, weights):
+    """A run that names the same mix is the same run."""
     make_nlp(mix=mix).to_disk("own")
     (folder / "text.txt").write_text(TEXT + "\n", "utf8")
     embed_corpus("own", "text.txt", folder / "own.npz")
@@ -295,7 +294,7 @@ LABELS = ["PER", "LOAN", "ROLE"]
 
 @st.composite
 def annotated(draw):
-    """Docs with parts of speech, entities, sentences, and spans that overlap."""
+    """Draw Docs with parts of speech, entities, sentences, and spans that overlap."""
     pos = draw(st.lists(st.sampled_from(["NOUN", "VERB", "PROPN"]), min_size=1, max_size=12))
     n = len(pos)
     starts = [True, *draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]
@@ -318,8 +317,8 @@ def annotated(draw):
     pool=st.sampled_from([None, "sentence", "doc", "span"]),
     names=st.none() | st.sets(st.sampled_from(["ents", "nouns", *LABELS]), min_size=1).map(sorted),
 )
-def test_what_is_selected(doc, pool, names):
-    """Token by token: whether a span of `only` has it, and where it stands."""
+def test_selected_tokens_are_those_in_the_spans(doc, pool, names):
+    """Each token is compared: whether a span of `only` contains it, and its position."""
     if pool == "span" and names is None:
         return
     found = SpanSelector(pool, names and ",".join(names))(doc) if pool or names else None

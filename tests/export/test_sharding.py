@@ -1,4 +1,4 @@
-"""Shards, whoever makes them: the vectors of one run, in order, nothing twice, nothing missing."""
+"""Shards of `embed`, made by any process: together they are the rows of one run, in order."""
 
 import multiprocessing
 import shutil
@@ -39,7 +39,7 @@ def table_of(folder):
 
 @pytest.fixture
 def expected(folder, tiny_weights):
-    """The tokens and vectors of one run."""
+    """Return a function that returns the tokens and vectors of one run."""
 
     def run(inputs, **settings):
         path = folder / "whole.parquet"
@@ -56,7 +56,7 @@ def assert_same_rows(found, wanted, numbered=True):
 
 
 @pytest.mark.corpora
-def test_vectors_of_one_run(shard, expected):
+def test_shards_contain_the_vectors_of_one_run(shard, expected):
     counts = shard()
     wanted = expected("text.txt")
     assert (counts.entries, counts.tokens) == (N_LINES, sum(map(len, wanted["tokens"].to_pylist())))
@@ -84,8 +84,8 @@ def test_running_text_is_cut_at_paragraphs(shard, folder, expected, monkeypatch)
 
 
 @pytest.mark.corpora
-def test_several_inputs(shard, folder, inputs, expected):
-    """Files that are cut, and others that are not; blank ones at the start of a shard."""
+def test_several_inputs_are_sharded(shard, folder, inputs, expected):
+    """Some files are cut, others are not, and a shard may begin with blank lines."""
     (folder / "blank.txt").write_text("\n" * 200 + "The end\n")
     given = ["text.txt.gz", "blank.txt", "text.txt", "x.jsonl"]
     wanted = expected(given)
@@ -96,8 +96,8 @@ def test_several_inputs(shard, folder, inputs, expected):
 
 
 @pytest.mark.corpora
-def test_docs(shard, folder, inputs):
-    """Docs with vectors, of shards; a shard without a sentence is there, too."""
+def test_docs_are_sharded(shard, folder, inputs):
+    """The shards are Docs with vectors. A shard without a sentence is written, too."""
     shard("x.spacy", "docs", output_format="spacy")
     (folder / "y.conllu").write_text("# a\n\n# b\n\n" + CONLLU)
     shard("y.conllu", shards=40)
@@ -112,7 +112,7 @@ def test_docs(shard, folder, inputs):
 
 @pytest.mark.corpora
 @pytest.mark.parametrize("format", ["hdf5", "npz"])
-def test_numbers_in_other_formats(shard, expected, format):
+def test_entries_of_other_formats_are_numbered_across_shards(shard, expected, format):
     wanted = vectors_of(expected("text.txt"))
     shard(output=f"out.{format}")
     found = {}
@@ -128,7 +128,7 @@ def test_numbers_in_other_formats(shard, expected, format):
 
 @pytest.mark.corpora
 @pytest.mark.parametrize("column", ["text", "tokens"])
-def test_parquet(shard, expected, column):
+def test_parquet_inputs_are_sharded(shard, expected, column):
     texts = ["The cat sat .", None, "One more", ""] * 5
     words = [None if text is None else text.split() for text in texts]
     cells = texts if column == "text" else words
@@ -160,7 +160,7 @@ def memory():
 
 
 @pytest.mark.corpora
-def test_urls(shard, folder, expected, memory):
+def test_inputs_at_urls_are_sharded(shard, folder, expected, memory):
     lines = (folder / "text.txt").read_bytes()
     memory.pipe({"/in/a.txt": lines, "/in/b.txt.gz": gzipped(lines), "/in/c.csv": b"no"})
     memory.pipe({"/in/._a.txt": b"no\n", "/in/.ipynb_checkpoints/a.txt": b"no\n"})
@@ -182,8 +182,8 @@ def test_urls(shard, folder, expected, memory):
 
 
 @pytest.mark.corpora
-def test_array_of_jobs(shard, expected):
-    """Two that begin at once, then the last; the output and the input stand elsewhere then."""
+def test_workers_of_an_array_of_jobs_share_the_shards(shard, expected):
+    """Two begin together. The last one comes after output and input were moved."""
     shard(worker="2/3")
     assert [path.name[:10] for path in shards_of("out")] == ["part-00001", "part-00004"]
     shard(worker="1/3")
@@ -213,7 +213,7 @@ CHANGES = [
 
 
 @pytest.mark.corpora
-def test_other_settings(shard, folder):
+def test_other_settings_are_refused(shard, folder):
     (folder / "other.txt").write_text("other\n")
     shard(worker="1/7")
     before = content(folder)
@@ -225,7 +225,7 @@ def test_other_settings(shard, folder):
 
 @pytest.mark.corpora
 def test_force_begins_again(shard):
-    """Nothing else is deleted, and nothing at all with `resume`, or while others work."""
+    """No other file is deleted, and none at all with `resume` or while other workers run."""
     shard(output="other", layers="average")
     shard(shards=3)
     Path("out/_manifest.json").write_text("{")
@@ -255,8 +255,8 @@ def test_force_begins_again(shard):
 
 
 @pytest.mark.corpora
-def test_input_that_changes(shard, folder, expected):
-    """What can be read still is made, then the error names the file; put right, the rest comes."""
+def test_a_changed_input_is_named_after_the_other_shards(shard, folder, expected):
+    """Once the file is repaired, the remaining shards are made."""
     other = shutil.copy("text.txt", folder / "other.txt")
     given = ["text.txt", "other.txt"]
     wanted = expected(given)
@@ -272,7 +272,7 @@ def test_input_that_changes(shard, folder, expected):
 
 
 @pytest.mark.corpora
-def test_line_that_cannot_be_read(shard, folder):
+def test_a_line_that_cannot_be_read_is_named(shard, folder):
     (folder / "text.txt").write_bytes(b"The end\n" * 99 + b"\xff\n" + b"The end\n" * 50)
     with pytest.raises(ValueError, match=r"1 of 7 .*\npart-.*: text\.txt, line 100: not UTF-8"):
         shard()
@@ -280,8 +280,8 @@ def test_line_that_cannot_be_read(shard, folder):
     assert not list(Path("out").glob("*.spacy-elmo-*"))
 
 
-def test_input_that_goes(folder):
-    """After it was planned."""
+def test_an_input_that_disappears_is_named(folder):
+    """The file is deleted after it was planned."""
     Path("x.txt").write_text("The end\n")
     [[piece]] = make_plan([InputPiece("x.txt")], 3, ExportSettings())
     assert (piece.input, piece.stop, piece.entries, piece.read_bytes()) == (0, 8, 1, b"The end\n")
@@ -292,8 +292,8 @@ def test_input_that_goes(folder):
 
 @pytest.mark.corpora
 @pytest.mark.processes
-def test_local_workers(shard, monkeypatch):
-    """The same bytes as of one process; one that is killed ends the run, which goes on."""
+def test_local_workers_write_the_bytes_of_one_process(shard, monkeypatch):
+    """A killed worker ends the run, which can be resumed."""
     shard(output="one")
     shard(workers=2)
     assert content(Path("out")) == content(Path("one"))
@@ -314,8 +314,9 @@ def test_local_workers(shard, monkeypatch):
 
 @pytest.mark.corpora
 @pytest.mark.parametrize("protocol", ["memory", "s3"])
-def test_url_as_output(shard, memory, monkeypatch, protocol):
-    """As in a folder; stopped within a shard, it goes on; objects appear under their own names."""
+def test_an_output_can_be_a_url(shard, memory, monkeypatch, protocol):
+    """A run that was stopped within a shard is resumed. Objects are written under their own
+    names."""
     if protocol == "s3":
         monkeypatch.setattr(type(memory), "protocol", ("s3", "s3a"))
         monkeypatch.setattr(memory, "mv", None)
@@ -340,7 +341,7 @@ def test_url_as_output(shard, memory, monkeypatch, protocol):
 
 
 @pytest.mark.corpora
-def test_urls_that_are_refused(shard, memory, monkeypatch):
+def test_urls_that_cannot_be_written_are_refused(shard, memory, monkeypatch):
     memory.pipe({"/in/file": b"", "/in/folder/other": b""})
     for settings, message in (
         ({"output": "memory://in/file"}, "memory://in/file is a file"),

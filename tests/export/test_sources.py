@@ -32,7 +32,7 @@ INPUTS = [
 
 
 def sources_in(path):
-    """The file and the line of each entry, by the library of the output's format."""
+    """Return the file and the line of each entry, read with the library of the output's format."""
     if path.suffix == ".hdf5":
         with h5py.File(path) as file:
             attributes = [file[name].attrs for name in sorted(filter(str.isdecimal, file), key=int)]
@@ -48,8 +48,10 @@ def sources_in(path):
 
 
 @pytest.mark.parametrize(("name", "text", "settings", "lines"), INPUTS)
-def test_inputs(folder, tiny_weights, name, text, settings, lines):
-    """Also of a compressed file, which is read in two shards that are joined."""
+def test_entries_have_the_lines_of_every_kind_of_input(
+    folder, tiny_weights, name, text, settings, lines
+):
+    """A compressed file is read in two shards that are joined."""
     Path(name).write_text(text)
     Path(f"{name}.gz").write_bytes(gzipped(text.encode()))
     embed_corpus(str(tiny_weights), [name, f"{name}.gz"], folder / "out.parquet", **settings)
@@ -58,7 +60,7 @@ def test_inputs(folder, tiny_weights, name, text, settings, lines):
 
 
 @pytest.mark.parametrize("output", ["out.hdf5", "out.npz", "out.parquet", "out.spacy"])
-def test_outputs(folder, tiny_weights, output):
+def test_every_output_has_files_and_lines(folder, tiny_weights, output):
     """The rows of tables and the Docs of `.spacy` files are counted from 1."""
     Path("letters").mkdir()
     Path("letters/a.txt").write_text("a b\nc\n")
@@ -71,7 +73,7 @@ def test_outputs(folder, tiny_weights, output):
     assert sources_in(folder / output) == expected
 
 
-def test_sentences_as_keys(folder, tiny_weights):
+def test_sentences_as_keys_have_their_lines(folder, tiny_weights):
     embed_corpus(str(tiny_weights), "text.txt", folder / "out.npz", texts="none")
     assert sources_in(folder / "out.npz")[3] == ("text.txt", 4)
     Path("x.txt").write_text("a b\nc\na b\n")
@@ -80,8 +82,7 @@ def test_sentences_as_keys(folder, tiny_weights):
         assert {name: dataset.attrs["line"] for name, dataset in file.items()} == {"a b": 1, "c": 2}
 
 
-def test_shards_of_a_moved_input(shard, folder):
-    """All shards name the file as the first call did."""
+def test_shards_name_a_moved_input_as_the_first_call_did(shard, folder):
     shard(worker="1/2", shards=2)
     Path("elsewhere").mkdir()
     shutil.move("text.txt", "elsewhere")
@@ -91,7 +92,7 @@ def test_shards_of_a_moved_input(shard, folder):
     assert [*found[0], *found[1]] == [("text.txt", line) for line in range(1, 151)]
 
 
-def test_a_name_that_is_not_utf8(folder, tiny_weights):
+def test_a_name_that_is_not_utf8_is_replaced(folder, tiny_weights):
     Path(os.fsdecode(b"\xff.txt")).write_text("a\n")
     for output in ("out.hdf5", "out.npz", "out.parquet", "out.spacy"):
         embed_corpus(str(tiny_weights), os.fsdecode(b"\xff.txt"), folder / output)

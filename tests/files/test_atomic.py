@@ -1,5 +1,5 @@
-"""Files and folders are whole, or as they were. What stands beside an output stays, whatever its
-name; what killed processes left goes."""
+"""Files and folders that are written whole or not at all. A user's files beside an output stay,
+whatever their names; files of killed processes are deleted."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def write_folder(path, error=None, content=b"new"):
 
 
 def snapshot(folder):
-    """Every path below a folder, with the content of files and the targets of links."""
+    """Return every path below a folder, with the content of files and the targets of links."""
     found = {}
     for path in folder.rglob("*"):
         content = path.read_bytes() if path.is_file() else None
@@ -40,7 +40,8 @@ def snapshot(folder):
 
 @pytest.fixture
 def on_disk(monkeypatch):
-    """The files whose content was sent to the disk, in order, and `"replace"` for a renaming."""
+    """Return a list of the files whose content was flushed to disk, in order, and `"replace"` for a
+    renaming."""
     events, fsync = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: events.append(os.fstat(fd).st_ino) or fsync(fd))
     for name in ("rename", "replace"):
@@ -58,14 +59,14 @@ def on_disk(monkeypatch):
         ("x", "", b""),
     ],
 )
-def test_write(tmp_path, name, content, expected):
+def test_files_are_written_and_replaced(tmp_path, name, content, expected):
     for each, wanted in ((content, expected), (b"other", b"other")):
         files.atomic_write(tmp_path / "new" / "folder" / name, each)
         assert snapshot(tmp_path / "new" / "folder") == {name: wanted}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
-def test_stream_takes_its_name_at_the_end(tmp_path):
+def test_a_stream_takes_its_name_at_the_end(tmp_path):
     """A reader of the old file keeps it: the content is replaced by a renaming."""
     (tmp_path / "x").write_bytes(b"old content")
     with (tmp_path / "x").open("rb") as reader:
@@ -84,7 +85,7 @@ def test_stream_takes_its_name_at_the_end(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="numbers of files are another thing there")
 def test_content_is_on_the_disk_before_the_name(tmp_path, on_disk):
-    """After a power cut the name may not stand for an empty file."""
+    """After a power cut the name must not belong to an empty file."""
     files.atomic_write(tmp_path / "a", b"content")
     number = (tmp_path / "a").stat().st_ino
     assert on_disk.index(number) < on_disk.index("replace")
@@ -98,7 +99,7 @@ def test_content_is_on_the_disk_before_the_name(tmp_path, on_disk):
     assert numbers <= set(on_disk[: on_disk.index("replace")])
 
 
-def test_folder(tmp_path):
+def test_folders_are_replaced_whole(tmp_path):
     files.atomic_write(tmp_path / "folder" / "b", b"old")
     with files.atomic_folder(tmp_path / "folder") as unfinished:
         unfinished.mkdir(exist_ok=True)
@@ -109,7 +110,7 @@ def test_folder(tmp_path):
 
 
 def killed(run):
-    """Kill a child in the middle of what it does."""
+    """Run a function in a child that kills itself in the middle."""
     with child(run) as process:
         assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
 
@@ -121,8 +122,8 @@ def kill(*_):
 @pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt, OSError])
 @pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.parametrize("write", [write_file, write_folder])
-def test_neighbors_stay(tmp_path, write, exists, error):
-    """And so does the output itself, where there is an error."""
+def test_files_beside_an_output_stay(tmp_path, write, exists, error):
+    """The old output stays, too, if there is an error."""
     for name in ("victim", "q.old", "q.part", ".q.spacy-elmo-0123456789abcdef", "q.new", ".q.tmp"):
         (tmp_path / name).mkdir()
     (tmp_path / "q.part" / "previous").mkdir()
@@ -174,7 +175,7 @@ def test_a_folder_and_a_circle_of_links_in_the_way_are_named(tmp_path):
 @pytest.mark.processes
 @posix
 @pytest.mark.parametrize("write", [write_file, write_folder])
-def test_what_a_killed_process_left_goes(tmp_path, monkeypatch, write):
+def test_files_of_a_killed_process_are_deleted(tmp_path, monkeypatch, write):
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", kill)
         patched.setattr(Path, "rename", kill)
@@ -190,8 +191,8 @@ def test_what_a_killed_process_left_goes(tmp_path, monkeypatch, write):
 
 @pytest.mark.processes
 @posix
-def test_what_another_process_is_writing_stays(tmp_path):
-    """The writer waits until the other one has come and gone."""
+def test_files_that_another_process_is_writing_stay(tmp_path):
+    """Meanwhile this process writes the same file and deletes old ones."""
     (go, going), (done, finished) = os.pipe(), os.pipe()
 
     def write():
@@ -212,8 +213,8 @@ def test_what_another_process_is_writing_stays(tmp_path):
 
 @pytest.mark.processes
 @posix
-def test_what_another_machine_left_stays(tmp_path, monkeypatch):
-    """Its process may be alive."""
+def test_files_of_another_machine_stay(tmp_path, monkeypatch):
+    """The process on that machine may be alive."""
     monkeypatch.setattr(os, "fsync", kill)
     killed(lambda: write_file(tmp_path / "q"))
     (left,) = os.listdir(tmp_path)
@@ -225,7 +226,7 @@ def test_what_another_machine_left_stays(tmp_path, monkeypatch):
 
 @pytest.mark.processes
 @posix
-def test_a_folder_is_killed_at_each_step(tmp_path):
+def test_a_kill_at_any_step_leaves_the_old_folder(tmp_path):
     write_folder(tmp_path / "q")
     before = snapshot(tmp_path / "q")
     for _ in killed_at_each_step(lambda: write_folder(tmp_path / "q")):
@@ -235,9 +236,7 @@ def test_a_folder_is_killed_at_each_step(tmp_path):
 
 @pytest.mark.processes
 @posix
-def test_killed_while_a_folder_is_deleted(tmp_path):
-    """Its name is free, or it is whole."""
-
+def test_a_kill_while_a_folder_is_deleted_leaves_it_whole_or_gone(tmp_path):
     def make():
         files.make_ours(tmp_path / "q.part")
         (tmp_path / "q.part" / "a").write_text("a")
@@ -251,7 +250,7 @@ def test_killed_while_a_folder_is_deleted(tmp_path):
     assert left_in(tmp_path) == []
 
 
-def test_folders_of_ours(tmp_path):
+def test_only_marked_folders_are_ours(tmp_path):
     files.make_ours(tmp_path / "ours")
     (tmp_path / "ours" / "x").write_text("x")
     files.make_ours(tmp_path / "ours")

@@ -1,4 +1,5 @@
-"""HDF5 on a disk that fills up: an error, where HDF5 would end the process."""
+"""HDF5 on a full disk: an error, while HDF5 itself would end the process. Attributes that are
+safe."""
 
 import errno
 import io
@@ -19,8 +20,8 @@ has_limit = pytest.mark.skipif(sys.platform == "win32", reason="there is no such
 
 
 @pytest.mark.parametrize("oldest", [h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18])
-def test_written_and_read(tmp_path, oldest):
-    """Without the times that HDF5 1.8 notes: the same content is the same bytes."""
+def test_the_same_content_is_written_as_the_same_bytes(tmp_path, oldest):
+    """HDF5 1.8 would also write the time."""
     values = np.arange(1000, dtype="f4").reshape(10, 100)
     with guarded_hdf5(tmp_path / "x", oldest) as (file, check):
         file.create_group("a").attrs["name"] = "naïve"
@@ -35,8 +36,8 @@ def test_written_and_read(tmp_path, oldest):
 
 @has_limit
 @pytest.mark.parametrize("checked", [True, False])
-def test_full_disk(tmp_path, checked):
-    """What is written can be read as long as the file is open; then comes the error."""
+def test_a_full_disk_is_an_error_when_the_file_is_closed(tmp_path, checked):
+    """Until then everything that was written can be read."""
     values = np.arange(5000.0)
     failing = pytest.raises(OSError, match=os.strerror(errno.EFBIG))
     with failing as found, room_for(LIMIT), guarded_hdf5(tmp_path / "x") as (file, check):
@@ -53,9 +54,8 @@ def test_full_disk(tmp_path, checked):
 @has_limit
 @pytest.mark.parametrize("limit", [LIMIT, 10**9])
 @pytest.mark.parametrize("seed", range(5))
-def test_like_a_file_in_memory(tmp_path, seed, limit):
-    """Whether there is room or not: what was written last is what is read. What was never
-    written reads as zeros."""
+def test_a_guarded_file_reads_like_a_file_in_memory(tmp_path, seed, limit):
+    """On a full disk, too, the last write is read back, and other bytes are zeros."""
     rng, memory = np.random.default_rng(seed), io.BytesIO()
     with room_for(limit), GuardedFile(tmp_path / "x", "wb+") as guarded:
         for _ in range(200):
@@ -80,7 +80,7 @@ def test_like_a_file_in_memory(tmp_path, seed, limit):
 
 @pytest.mark.processes
 @has_limit
-def test_process_ends_after_a_full_disk(tmp_path):
+def test_the_process_ends_after_a_full_disk(tmp_path):
     """HDF5 would free its access to a Python object after Python has ended."""
     code = f"""if True:
         import resource, sys
@@ -113,7 +113,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("value", TEXTS)
-def test_attribute_of_text(value):
+def test_attributes_of_text_are_read(value):
     with h5py.File(io.BytesIO(), "w") as file:
         file.attrs["text"] = value
         expected = value if isinstance(value, str) else value.decode()
@@ -123,7 +123,7 @@ def test_attribute_of_text(value):
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_other_attributes_are_not_read(value, monkeypatch):
-    """An array of references to one string of 1 MB took gigabytes."""
+    """An array of references to one string of 1 MB would take gigabytes."""
     with h5py.File(io.BytesIO(), "w") as file:
         file.attrs["text"] = value
         if not isinstance(value, str):  # Only reading shows the length of a string.

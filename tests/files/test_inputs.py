@@ -1,4 +1,4 @@
-"""Lines of text files, broken files of spaCy's binary format, and checksums."""
+"""Input files: numbered lines, limits of their length, broken `.spacy` files, and checksums."""
 
 import json
 import tracemalloc
@@ -29,7 +29,7 @@ READERS = {
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_lines_and_their_numbers(tmp_path, name, end):
+def test_lines_end_only_at_line_feeds(tmp_path, name, end):
     text = "\ufeffone\r\n\n tw\u2028o\rx\nthree" + end
     data = text.encode()
     (tmp_path / name).write_bytes(gzipped(data) if name.endswith("gz") else data)
@@ -40,7 +40,7 @@ def test_lines_and_their_numbers(tmp_path, name, end):
 
 @pytest.mark.parametrize("length", [9, 10, 11, 50])
 @pytest.mark.parametrize("end", [b"", b"\n", b"\nmore"])
-def test_the_longest_line(tmp_path, monkeypatch, length, end):
+def test_a_line_over_the_limit_is_refused(tmp_path, monkeypatch, length, end):
     monkeypatch.setattr(input_files, "MAX_LINE", 10)
     path = tmp_path / "a.txt"
     path.write_bytes(b"good\n" + b"x" * length + end)
@@ -52,8 +52,8 @@ def test_the_longest_line(tmp_path, monkeypatch, length, end):
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_line_that_would_fill_the_memory(tmp_path, reader):
-    """A gigabyte of it takes a megabyte on the disk; here it is 100 MB."""
+def test_a_line_that_would_fill_the_memory_is_refused(tmp_path, reader):
+    """A gigabyte of it takes a megabyte on the disk; the test has 100 MB."""
     name = "a.txt.gz" if reader == "sentences" else "a.jsonl.gz"
     part = gzipped(b'{"words": ["' + b"x" * 2**20)
     (tmp_path / name).write_bytes(part * 100)
@@ -93,7 +93,7 @@ A_MILLION = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
 
 
 @pytest.mark.parametrize("block", [1000, input_files.BLOCK])
-def test_sha256(tmp_path, monkeypatch, block):
+def test_checksums_are_the_published_ones_of_sha256(tmp_path, monkeypatch, block):
     monkeypatch.setattr(input_files, "BLOCK", block)
     for content, expected in ((b"abc", ABC), (b"", EMPTY), (b"a" * 1_000_000, A_MILLION)):
         (tmp_path / "x").write_bytes(content)

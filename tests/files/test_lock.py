@@ -1,4 +1,4 @@
-"""One holder at a time, and none that outlives its process."""
+"""Locks: one holder at a time, until its process ends."""
 
 import errno
 import subprocess
@@ -31,7 +31,7 @@ def assert_held(path):
         pass
 
 
-def test_one_at_a_time(path):
+def test_a_lock_has_one_holder_at_a_time(path):
     with lock(path), lock(path.with_name("another")):
         assert_held(path)
     with pytest.raises(ZeroDivisionError), lock(path):
@@ -40,7 +40,7 @@ def test_one_at_a_time(path):
         pass
 
 
-def test_waiting_for_another(path):
+def test_a_second_holder_can_wait(path):
     held, order = Event(), []
 
     def follow():
@@ -59,7 +59,7 @@ def test_waiting_for_another(path):
 
 
 @pytest.mark.processes
-def test_released_when_its_process_is_killed(path):
+def test_a_killed_process_releases_its_lock(path):
     command = [sys.executable, "-c", HOLDER, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as holder:
@@ -71,7 +71,7 @@ def test_released_when_its_process_is_killed(path):
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOLCK, "No locks"), NotImplementedError("flock")])
-def test_file_system_without_locks(tmp_path, monkeypatch, error):
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, error):
     monkeypatch.setattr("filelock.FileLock.acquire", Mock(side_effect=error))
     refused = pytest.raises(OSError, match="lock: this file system has no locks. Write to another")
     with refused, lock(tmp_path / "lock"):

@@ -1,4 +1,5 @@
-"""A file that was opened is read as it was, whatever becomes of its name."""
+"""Opened files: their content stays readable if the name goes, and a change of content is an
+error."""
 
 import gc
 import os
@@ -28,7 +29,7 @@ def replace(path):
 
 
 @pytest.mark.parametrize("act", [Path.unlink, lambda path: path.rename(f"{path}y"), replace])
-def test_read_without_its_name(path, act):
+def test_an_opened_file_is_read_without_its_name(path, act):
     file = OpenedFile(path)
     assert file.is_at_its_path()
     act(path)
@@ -38,7 +39,7 @@ def test_read_without_its_name(path, act):
 
 
 def change(path):
-    """A byte, and the time of the last change is another, as it is after a while."""
+    """Change a byte. The time of the last change differs, too, as it does after a while."""
     seen = path.stat().st_mtime_ns
     with path.open("rb+") as file:
         file.write(b"?")
@@ -49,7 +50,7 @@ WAYS = [lambda path: os.truncate(path, 10), lambda path: os.truncate(path, 1001)
 
 
 @pytest.mark.parametrize("act", WAYS)
-def test_written_to(path, act):
+def test_a_file_that_was_written_to_is_refused(path, act):
     file = OpenedFile(path)
     act(path)
     for use in (file.read, file.check):
@@ -57,8 +58,8 @@ def test_written_to(path, act):
             use()
 
 
-def test_overwritten_with_equal_size_and_time(path):
-    """The system's own time of the last change cannot be set, so it tells when to look."""
+def test_a_change_with_equal_size_and_time_is_noticed(path):
+    """Programs cannot set the system's own time of the last change."""
     file, status = OpenedFile(path), path.stat()
     path.chmod(0o600)
     file.check()  # Only the mode has changed.
@@ -72,7 +73,8 @@ def test_overwritten_with_equal_size_and_time(path):
 
 @pytest.mark.parametrize("block", [7, 1000])
 def test_readers_do_not_disturb_each_other(path, monkeypatch, block):
-    """Each is at a place of its own, and has all where the system gives less at once."""
+    """Each reader has its own position, and reads everything even if the system returns less at
+    once."""
     monkeypatch.setattr(module, "_BLOCK", block)
     file = OpenedFile(path)
     first, second = file.read(), file.read()
@@ -80,7 +82,7 @@ def test_readers_do_not_disturb_each_other(path, monkeypatch, block):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="reads Linux's /proc")
-def test_closed_with_the_object(path):
+def test_the_file_is_closed_with_the_object(path):
     def descriptors():
         names = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
         return sum(os.path.exists(name) and os.path.samefile(name, path) for name in names)

@@ -1,4 +1,4 @@
-"""Import of packages that may not be installed: the module, or one error that names the remedy."""
+"""Imports of packages that may be missing: the module, or one error that says what to install."""
 
 import sys
 
@@ -7,14 +7,14 @@ import pytest
 from spacy_elmo.files.optional import PACKAGES, import_optional
 
 
-def test_a_package_that_is_installed():
+def test_an_installed_package_is_imported():
     import torch
 
     assert import_optional("torch", "This test") is torch
 
 
 @pytest.mark.parametrize("module", PACKAGES)
-def test_a_package_that_is_missing(module, monkeypatch):
+def test_a_missing_package_is_named(module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     name, package = PACKAGES[module]
     with pytest.raises(ImportError) as error:

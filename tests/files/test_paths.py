@@ -1,4 +1,4 @@
-"""`~` in paths: in Python and configs, and in words of a command that no shell expands."""
+"""`~` in paths of Python, configs and commands, where no shell expands it."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from helpers.prepared import prepare
 
 @pytest.fixture
 def home(tmp_path, monkeypatch, tiny_weights):
-    """Where `~` is, with a model and files; the tests stand elsewhere."""
+    """Make a home folder with a model and files. The working folder is another one."""
     home = tmp_path / "home"
     shutil.copytree(tiny_weights.parent, home / "model")
     (home / "a.txt").write_text("a b\nc\n", "utf8")
@@ -43,7 +43,7 @@ def home(tmp_path, monkeypatch, tiny_weights):
 
 @pytest.mark.pipelines
 @pytest.mark.conversions
-def test_weights_and_pipelines(home):
+def test_weights_and_pipelines_are_found_in_the_home(home):
     expected = read_weights(home / "model").checksum()
     assert read_weights("~/model").checksum() == expected
     convert("~/model", "~/pipeline", lang="en")
@@ -67,7 +67,7 @@ def test_weights_and_pipelines(home):
 
 
 @pytest.mark.corpora
-def test_texts(home):
+def test_texts_are_found_in_the_home(home):
     for given in ("~/a.txt", "~/*.txt"):
         assert load_text(given).n_words == 3
         assert [len(doc) for doc in read_corpus_docs([given, "~/a.spacy"])] == [2, 1, 1]
@@ -82,7 +82,7 @@ def test_texts(home):
 
 
 @pytest.mark.corpora
-def test_vectors_and_features(home):
+def test_vectors_and_features_are_written_to_the_home(home):
     embed_corpus("~/model", "~/a.txt", "~/shards", shards=1)
     assert (home / "shards").is_dir()
     features = DiskFeatures("~/features.sqlite")
@@ -93,7 +93,7 @@ def test_vectors_and_features(home):
 
 
 @pytest.mark.commands
-def test_words_of_commands(home):
+def test_arguments_of_commands_are_expanded(home):
     """Some of these paths must exist before a command runs."""
     assert json.loads(run_elmo("info", "~/model", "--json").stdout)["layers"] == 3
     given = ("--weights=~/model", "--train=~/a.spacy", "--lang", "en")
@@ -110,6 +110,6 @@ def test_words_of_commands(home):
 
 
 @pytest.mark.commands
-def test_other_words_that_begin_so(home):
+def test_tildes_in_other_arguments_stay(home):
     sentence = ("--sentence", "~ a", "--token", "~5")
     assert "~5" in shown_by("neighbors", "~/model", "~/a.txt", *sentence, status=1)

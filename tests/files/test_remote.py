@@ -1,5 +1,5 @@
-"""Files at URLs: on the file system that `fsspec` keeps in memory, and at a server that does not
-say their size, so that they may have no end."""
+"""Files at URLs, in fsspec's memory and at a server that does not send their size, so that they may
+have no end."""
 
 import io
 from itertools import islice
@@ -27,12 +27,12 @@ def url():
     system.rm("/spacy-elmo-tests", recursive=True)
 
 
-def test_urls():
+def test_only_urls_are_urls():
     assert all(map(is_url, ["https://a.b/c", "s3://bucket/x", "memory://x"]))
     assert not any(map(is_url, ["x", "/a/b", "C:\\x", "C:/x", "a:b", None, 3, ["x"]]))
 
 
-def test_read(url, monkeypatch):
+def test_a_remote_file_is_read(url, monkeypatch):
     file = RemoteFile(url)
     assert (str(file), file.exists(), file.size()) == (url, True, 256)
     monkeypatch.setattr(remote, "LARGEST_WHOLE", 256)
@@ -62,18 +62,18 @@ def test_missing_files_and_unknown_protocols_are_named(url):
 
 
 @pytest.mark.parametrize("kind", [OSError, KeyError])
-def test_errors_of_any_library(kind):
+def test_errors_of_any_library_name_the_file(kind):
     with pytest.raises(ValueError, match=f"^x cannot be read: {kind.__name__}$"), reading("x"):
         raise kind
 
 
 @pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt])
-def test_errors_that_are_not_the_files(kind):
+def test_other_errors_do_not_change(kind):
     with pytest.raises(kind, match="^mine$"), reading("x"):
         raise kind("mine")
 
 
-MOST = 1 << 25  # bytes after which somebody reads on and on
+MOST = 1 << 25  # A reader that takes more bytes would never end.
 
 
 class Endless(io.RawIOBase):
@@ -91,7 +91,8 @@ class Endless(io.RawIOBase):
 
 
 class EndlessFileSystem(AbstractFileSystem):
-    """As fsspec's of HTTP: whatever exists is a file, and may be a folder if its text has links."""
+    """File system like fsspec's for HTTP: every path is a file, and may be a folder if its text has
+    links."""
 
     protocol = "endless"
 
@@ -113,8 +114,8 @@ def file_system():
     fsspec.register_implementation("endless", EndlessFileSystem, clobber=True)
 
 
-def test_text_is_read_as_it_comes(tmp_path):
-    """To find a file does not read it."""
+def test_text_is_read_while_it_arrives(tmp_path):
+    """Finding a file does not read it."""
     names = ["endless://a/x.txt", "endless://a/y.jsonl.gz"]
     file, other = find_inputs(names, tmp_path / "out")
     assert [str(file), str(other)] == names
@@ -131,12 +132,12 @@ def test_text_is_read_as_it_comes(tmp_path):
         ("x", lambda url: RemoteFile(url).read()),
     ],
 )
-def test_what_must_fit_into_memory_has_a_size(name, read):
+def test_files_that_must_fit_into_memory_have_a_limit(name, read):
     url = f"endless://a/{name}"
     with pytest.raises(ValueError, match=f"{url} cannot be read: the server sends no size"):
         read(url)
 
 
-def test_an_array_that_goes_on_after_its_size():
+def test_an_array_longer_than_its_size_is_refused():
     with pytest.raises(ValueError, match="endless://a/x.npy does not have the checksum"):
         fetch_files("endless://a", {"files": {"x.npy": {"size": 100, "sha256": "0"}}})

@@ -1,4 +1,4 @@
-"""Devices, FIFOs and open files are written into, and are the same afterwards."""
+"""Devices, FIFOs and open files as outputs: they get the content, and are not replaced."""
 
 import os
 import stat
@@ -29,7 +29,7 @@ def link(folder, target):
     return folder / "link"
 
 
-def test_fifo(tmp_path):
+def test_a_fifo_gets_the_content(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
@@ -47,9 +47,9 @@ def test_fifo(tmp_path):
 
 @pytest.mark.processes
 @pytest.mark.parametrize("target", ["/dev/stdout", "/dev/fd/1"])
-def test_standard_output_that_is_a_pipe_or_a_file(tmp_path, target):
-    """A file as the shell's `>>` makes it: what is there stays, and what is printed later comes
-    after."""
+def test_standard_output_can_be_a_pipe_or_a_file(tmp_path, target):
+    """The file is opened as for the shell's `>>`: earlier content stays, and later output
+    follows."""
     printed = b"before\ncontent\nafter\n"
     command = [sys.executable, "-c", PRINT, link(tmp_path, target)]
     assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == printed

@@ -1,5 +1,5 @@
-"""Text and bars that are printed, whatever they are made of. A bar is short in a log, and leaves
-nothing on a terminal where it is not to stay."""
+"""Printed text and progress bars: no text controls the terminal, a bar is short in a log, and it
+disappears from a terminal if it should."""
 
 import io
 import re
@@ -25,7 +25,7 @@ SEEN |= {*range(0x13430, 0x13460), 0x200C, 0x200D}
 
 
 def acts(character):
-    """Whether a terminal does something else than to show it, by the tables of Unicode."""
+    """Return whether a terminal would act on a character, by the tables of Unicode."""
     kind, number = unicodedata.category(character), ord(character)
     turns = unicodedata.bidirectional(character) in TURNING
     is_hidden = (kind == "Cf" and number not in SEEN) or number in range(0xE0000, 0xE1000)
@@ -36,15 +36,14 @@ def escaped(character):
     return character.encode("unicode_escape").decode()
 
 
-def test_all_characters():
-    """Characters that act are shown as escapes."""
+def test_characters_that_act_are_escaped():
     every = [chr(number) for number in range(0x110000)]
     wanted = (escaped(c) if acts(c) and c not in "\n\t" else c for c in every)
     assert printable("".join(every)) == "".join(wanted)
     assert one_line("a\n\tb") == r"a\n\tb"
 
 
-def test_printers(capsys):
+def test_all_printers_escape_text(capsys):
     printer = SafePrinter()
     echo(NASTY)
     printer.text(NASTY, NASTY)
@@ -62,8 +61,8 @@ def test_printers(capsys):
     assert not set("\x07\r\x9b\u202e\udcff") & set(shown)
 
 
-def test_nothing_is_printed_in_another_way():
-    """JSON escapes what a terminal would act on, and so do pages."""
+def test_other_modules_print_only_safe_text():
+    """JSON and pages escape characters on which a terminal would act."""
     other = re.compile(r"\bprint\((?!srsly\.json_dumps\(|content\)|\s*\")|(from|import) wasabi")
     files = [file for file in PACKAGE.rglob("*.py") if file.name != "terminal.py"]
     assert len(files) > 200
@@ -84,7 +83,8 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Runs a bar of 1,000 steps a second apart, by a clock of its own: what it writes."""
+    """Return a function that runs a bar of 1,000 steps, a second apart by its own clock, and
+    returns what it writes."""
 
     def run(stream, **options):
         seconds = [0.0]
@@ -99,7 +99,7 @@ def shown(monkeypatch):
     return run
 
 
-def test_log_has_a_line_a_minute(shown):
+def test_a_log_has_a_line_per_minute(shown):
     text = shown(io.StringIO())
     assert "words" in text
     assert "1.00k/1.00k" in text  # it stays, whole
@@ -109,7 +109,7 @@ def test_log_has_a_line_a_minute(shown):
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_terminal_is_told_at_once(shown, stays):
+def test_a_terminal_shows_each_step(shown, stays):
     text = shown(Terminal(), in_logs=stays)
     assert "words" in text and text.count("\r") > 900
     assert stays or not any(part.strip() for part in text.split("\r")[-2:])

@@ -1,4 +1,4 @@
-"""Weights, settings and cache of `FrozenBiLM`."""
+"""Weights, settings, checksums and cache of `FrozenBiLM`."""
 
 import hashlib
 import json
@@ -22,19 +22,20 @@ from helpers.rounding import ROUNDING
 
 
 def same_layers(model, expected, atol=0.0):
-    """Bit for bit by default. BLAS adds in an order that depends on where arrays are in memory."""
+    """Check that layers are equal, by default bit for bit. BLAS adds in an order that depends on
+    memory addresses, so the bound for numpy is rounding."""
     is_numpy = model.kernel.name == "numpy"
     check_layers(model.embed(SENTENCES)[0], expected, max(atol, ROUNDING) if is_numpy else atol)
 
 
 def halved(bilm):
-    """The weights rounded to float16, and stored so."""
+    """Return the model with its weights rounded to float16, and stored so."""
     arrays = {name: values.astype("float16") for name, values in bilm.arrays().items()}
     return FrozenBiLM(bilm.config, bilm.vocabularies, Weights(arrays))
 
 
-def test_module_and_frozen_again():
-    """Bit for bit; each has its own copy of the weights."""
+def test_a_model_that_is_thawed_and_frozen_is_the_same():
+    """The layers are equal bit for bit, and each model has its own copy of the weights."""
     aligned = np.eye(10, dtype="float32")[::-1].copy()
     frozen = tiny_bilm().replace(alignment=aligned, provenance={"tokens": 3})
     expected = frozen.embed(SENTENCES)[0]
@@ -55,7 +56,7 @@ def test_module_and_frozen_again():
     assert module.freeze().checksum() != frozen.checksum()
 
 
-def test_first_layers_and_pickled():
+def test_first_layers_and_pickles_give_the_same_vectors():
     whole = tiny_bilm(n_layers=3)
     expected = whole.embed(SENTENCES)[0]
     same_layers(whole.first_layers(2), [layers[:3] for layers in expected])
@@ -65,7 +66,7 @@ def test_first_layers_and_pickled():
             whole.first_layers(n_layers)
 
 
-def test_checksum_by_its_definition(tmp_path):
+def test_the_checksum_equals_its_definition(tmp_path):
     manylangs = read_weights(reference_manylangs.write_random(tmp_path))
     for model in (tiny_bilm(), halved(tiny_bilm()), manylangs):
         found = hashlib.sha256(json.dumps(model.config.to_dict(), sort_keys=True).encode())
@@ -93,7 +94,7 @@ def test_float16_is_float32_bit_for_bit(kernel, changes):
             check_layers(*(model.embed(sentences, state)[0] for model in (short, wide)), 0)
 
 
-def test_replaced_settings():
+def test_replaced_settings_do_not_change_the_first_model():
     frozen = tiny_bilm().replace(cache=7)
     before = frozen.embed(SENTENCES)[0]
     same = frozen.replace(provenance={"tokens": 3})
@@ -117,7 +118,7 @@ def test_replaced_settings():
     same_layers(frozen, before)
 
 
-def test_what_modules_have_is_explained():
+def test_attributes_of_modules_are_explained():
     frozen = tiny_bilm()
     for name in ("parameters", "state_dict", "requires_grad_", "to", "train"):
         with pytest.raises(AttributeError, match=rf"no attribute '{name}'.*from_frozen.*set_bilm"):
@@ -129,7 +130,7 @@ def vectors(tokens):
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 3, 100])
-def test_cache_against_a_list_of_the_tokens_seen_last(capacity):
+def test_the_cache_contains_the_tokens_seen_last(capacity):
     rng = np.random.default_rng(capacity)
     cache, recent = TokenVectorCache(capacity), []
     for _ in range(60):

@@ -21,7 +21,7 @@ BATCHES = [[1], [1] * 7, [5, 5, 3, 1], [13, 7, 7, 2], [100, 97, 1]]
 
 
 def run(kernel, weights, inputs, batch_sizes, type="float32", clip=0.0):
-    """Outputs, hidden and cell, from zeros."""
+    """Return outputs, hidden and cell state, from a state of zeros."""
     lstm = kernel.make_lstm(weights, type, cell_clip=clip, proj_clip=clip)
     hidden = np.zeros((batch_sizes[0], weights.state.shape[1]), "float32")
     cell = np.zeros((batch_sizes[0], len(weights.bias) // 4), "float32")
@@ -37,7 +37,7 @@ def kernel(request):
 @pytest.mark.parametrize("type", ["float32", "float16"])
 @pytest.mark.parametrize("batch_sizes", BATCHES, ids=lambda sizes: f"{sizes[0]}x{len(sizes)}")
 @pytest.mark.parametrize(("width", "dim", "n_inputs"), PROJECTED + PLAIN)
-def test_steps(width, dim, n_inputs, batch_sizes, type):
+def test_steps_equal_a_loop_in_float64(width, dim, n_inputs, batch_sizes, type):
     rng = np.random.default_rng(width)
     is_plain = (width, dim, n_inputs) in PLAIN
     clips = (0.0, 0.0) if is_plain else (0.6, 0.5)
@@ -51,8 +51,8 @@ def test_steps(width, dim, n_inputs, batch_sizes, type):
 
 
 @pytest.mark.parametrize("type", ["bfloat16", "int8"])
-def test_steps_with_fewer_digits(kernel, type):
-    """The numpy kernel with the same type: both round weights and inputs, and sum in float32."""
+def test_steps_in_bfloat16_and_int8_equal_those_of_numpy(kernel, type):
+    """Both kernels round weights and inputs, and sum in float32."""
     rng = np.random.default_rng(0)
     weights, batch_sizes = lstm_weights(rng, 24, 40, 24), [9, 8, 3, 1]
     inputs = rng.standard_normal((21, 24)).astype("float32")
@@ -66,8 +66,8 @@ def test_steps_with_fewer_digits(kernel, type):
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 30.0, 1e4, 1e30])
-def test_gates_far_from_zero(kernel, scale):
-    """No overflow, no NaN: the gates are open or shut."""
+def test_gates_far_from_zero_are_open_or_shut(kernel, scale):
+    """There is no overflow and no NaN."""
     parts = np.full((64, 1), scale), np.zeros((64, 16)), np.zeros(64)
     weights = LSTMWeights(*(part.astype("float32") for part in parts), None)
     inputs = np.array([[1.0], [-1.0], [0.5]], "float32")
@@ -78,8 +78,9 @@ def test_gates_far_from_zero(kernel, scale):
     np.testing.assert_allclose(outputs, np.repeat(expected, 16, axis=1), rtol=0, atol=1e-6)
 
 
-def test_activations(kernel):
-    """Sums of all sizes, other ones in each gate. Errors of exp and of divisions are below 3e-7."""
+def test_activations_are_within_the_error_of_exp(kernel):
+    """The sums have all sizes, and differ in each gate. Errors of exp and of divisions are below
+    3e-7."""
     rng = np.random.default_rng(0)
     factors = rng.uniform(-3, 3, size=(64, 1)).astype("float32")
     weights = LSTMWeights(factors, np.zeros((64, 16), "float32"), np.zeros(64, "float32"), None)
@@ -98,7 +99,7 @@ def test_activations(kernel):
 
 
 def with_value(array, value):
-    """A copy whose last number is replaced."""
+    """Return a copy whose last number is replaced."""
     changed = np.array(array)
     changed.flat[-1] = value
     return changed
@@ -111,8 +112,8 @@ ALL_ONES = np.array(-1, "int32").view("float32")[()]  # a NaN whose bits overflo
 @pytest.mark.parametrize("value", [np.nan, ALL_ONES, np.inf, -np.inf])
 @pytest.mark.parametrize("part", [*LSTMWeights._fields, "inputs", "hidden", "cell"])
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_steps_keep_what_is_not_finite(kernel, part, value, type):
-    """Gates and clips do not make it a finite number."""
+def test_steps_keep_nan_and_infinity(kernel, part, value, type):
+    """Gates and clips do not turn it into a finite number."""
     rng = np.random.default_rng(0)
     weights, batch_sizes = lstm_weights(rng, 24, 40, 24), [2, 2, 1]
     arrays = {
@@ -135,7 +136,7 @@ def test_steps_keep_what_is_not_finite(kernel, part, value, type):
 @pytest.mark.parametrize("part", ["input", "state", "projection"])
 @pytest.mark.filterwarnings("ignore:(invalid value|overflow):RuntimeWarning")
 def test_sums_that_overflow_are_not_clipped(kernel, part, type):
-    """Sums of numbers that are finite."""
+    """All numbers of the sums are finite."""
     parts = lstm_weights(np.random.default_rng(0), 16, 16, 16)._asdict()
     weights = LSTMWeights(**{**parts, part: np.full_like(parts[part], 3e38)})
     lstm = kernel.make_lstm(weights, type, cell_clip=3.0, proj_clip=3.0)
@@ -148,8 +149,8 @@ def test_sums_that_overflow_are_not_clipped(kernel, part, type):
 @pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
 @pytest.mark.parametrize("n", [1, 20])
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_linear_keeps_what_is_not_finite(kernel, n, type, value):
-    """NaN is in the output of a weight, in all outputs of a row of inputs, and nowhere else."""
+def test_linear_keeps_nan_and_infinity(kernel, n, type, value):
+    """NaN reaches the output of its weight, or all outputs of its row of inputs, and no other."""
     rng = np.random.default_rng(0)
     weight = rng.standard_normal((20, 40)).astype("float32")
     inputs = rng.standard_normal((n, 40)).astype("float32")
@@ -160,7 +161,7 @@ def test_linear_keeps_what_is_not_finite(kernel, n, type, value):
 
 
 def test_int8_sums_fit_their_integers(kernel):
-    """The largest products, as many as fit in 32 bits, and more."""
+    """The sums have the largest products: as many as 32 bits can hold, and more."""
     most = (2**31 - 1) // 127**2
     for n_inputs in (most // 16 * 16, most + 7000):
         weight, inputs = np.ones((1, n_inputs), "float32"), np.ones((6, n_inputs), "float32")
@@ -169,8 +170,8 @@ def test_int8_sums_fit_their_integers(kernel):
 
 
 @pytest.mark.parametrize("largest", [1e-45, 1e-38, 1e-35])
-def test_int8_of_tiny_numbers(kernel, largest):
-    """Their scale has no inverse in float32."""
+def test_int8_keeps_tiny_numbers(kernel, largest):
+    """The scale of these numbers has no inverse in float32."""
     inputs = np.array([[largest, -largest, 0.0]], "float32")
     found = kernel.make_linear(np.eye(3, dtype="float32"), None, "int8")(inputs)
     np.testing.assert_allclose(found, inputs, rtol=0, atol=1e-36)
@@ -178,7 +179,7 @@ def test_int8_of_tiny_numbers(kernel, largest):
 
 @pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
 @pytest.mark.parametrize(("n", "n_inputs", "n_outputs"), [(1, 1, 1), (7, 40, 33), (200, 16, 80)])
-def test_linear(kernel, n, n_inputs, n_outputs, type):
+def test_linear_equals_the_product_in_float64(kernel, n, n_inputs, n_outputs, type):
     rng = np.random.default_rng(n)
     weight = rng.standard_normal((n_outputs, n_inputs)).astype("float32")
     bias = rng.standard_normal(n_outputs).astype("float32")
@@ -196,7 +197,7 @@ def test_linear(kernel, n, n_inputs, n_outputs, type):
 
 
 @pytest.mark.parametrize(("width", "n_filters"), [(1, 16), (3, 48), (7, 128)])
-def test_convolution(kernel, width, n_filters):
+def test_convolution_equals_a_loop(kernel, width, n_filters):
     rng = np.random.default_rng(width)
     table = rng.standard_normal((30, width, n_filters)).astype("float32")
     index = rng.integers(30, size=(70, width + 4))
@@ -211,8 +212,8 @@ def test_convolution(kernel, width, n_filters):
 
 @pytest.mark.parametrize("place", [0, 3, 6])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_convolution_keeps_what_is_not_finite(kernel, place, value):
-    """Before, between and after larger numbers of other positions."""
+def test_convolution_keeps_nan_and_infinity(kernel, place, value):
+    """The value comes before, between and after larger numbers of other positions."""
     table = np.random.default_rng(0).standard_normal((9, 2, 16)).astype("float32")
     table[8, 1, 15] = value
     index = np.arange(8).reshape(1, -1).repeat(2, axis=0)
@@ -222,7 +223,7 @@ def test_convolution_keeps_what_is_not_finite(kernel, place, value):
     np.testing.assert_array_equal(np.isfinite(kernel.convolve(table, index)), expected)
 
 
-def test_chosen_by_the_environment(monkeypatch):
+def test_the_environment_chooses_the_kernel(monkeypatch):
     lacking = sorted({"neon", "avx2", "avx512"} - set(KERNELS))  # no processor has all of them
     wrong = {
         "mmx": "'mmx'. Set it to one of numpy, neon, neon_dot, avx2, avx2_vnni, avx512",
@@ -245,7 +246,7 @@ OF_LINUX = {"avxvnni": "avx_vnni", "avx512vnni": "avx512_vnni", "avx512bf16": "a
 
 @pytest.fixture(scope="module")
 def instruction_sets():
-    """The instruction sets that setup.py compiles each kernel for, on x86."""
+    """Return the instruction sets for which setup.py compiles each kernel, on x86."""
     setup = FOLDER.parents[2] / "setup.py"
     if not setup.exists():
         pytest.skip("this is no checkout")
@@ -261,16 +262,16 @@ def instruction_sets():
     return sets
 
 
-def test_every_instruction_set_is_asked_for(instruction_sets):
-    """A virtual machine can mask any of those that a kernel is compiled for."""
+def test_every_instruction_set_is_checked(instruction_sets):
+    """A virtual machine can mask any instruction set that a kernel needs."""
     compiled_for = set().union(*instruction_sets.values())
     source = (FOLDER / "processor.h").read_text("utf8")
     asked_for = set(re.findall(r'^    {"([a-z][\w-]+)", \d', source, re.MULTILINE))
     assert asked_for >= compiled_for >= {"avx2", "fma", "f16c", "avxvnni", "avx512bf16"}
 
 
-def test_kernels_of_this_processor(instruction_sets):
-    """All that were built and whose instructions Linux reports, and no other."""
+def test_kernels_are_those_that_the_processor_can_run(instruction_sets):
+    """They are all kernels that were built and whose instructions Linux reports."""
     if not Path("/proc/cpuinfo").exists():
         pytest.skip("this is not Linux")
     flags = re.search(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text("utf8"), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Layers and states of `FrozenBiLM` on each kernel and of the PyTorch module, against loops in
+"""Layers and states of `FrozenBiLM` on each kernel, and of the PyTorch module, against loops in
 float64."""
 
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +43,7 @@ TWO_CALLS = (SENTENCES, SENTENCES[::-1])
 
 
 def on_engine(bilm, engine):
-    """The same weights, computed by a kernel or by PyTorch."""
+    """Return a model with the same weights that a kernel or PyTorch computes."""
     if engine in KERNELS:
         return bilm.replace(kernel=find_kernel(engine))
     return BiLM.from_frozen(bilm).requires_grad_(engine == "gradients")
@@ -77,17 +77,17 @@ def check_over_calls(engine, name, state=None):
 
 
 @pytest.mark.parametrize(("name", "start"), [*((name, None) for name in MODELS), ("usual", "warm")])
-def test_layers_and_state_over_calls(engine, name, start):
+def test_layers_and_states_equal_the_loop_over_calls(engine, name, start):
     check_over_calls(engine, name, start)
 
 
-def test_layers_with_a_gradient():
-    """In one window."""
+def test_layers_with_gradients_equal_the_loop():
+    """All sentences are in one window."""
     check_over_calls(partial(on_engine, engine="gradients"), "narrow clips")
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
-def test_windows_change_nothing(engine, monkeypatch, size):
+def test_windows_do_not_change_layers(engine, monkeypatch, size):
     for module, names in {
         recurrence: "TOKEN_TYPES LAYER_ITEMS",
         encoder: "ENCODER_TOKENS",
@@ -106,7 +106,7 @@ def test_windows_change_nothing(engine, monkeypatch, size):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_other_kinds_are_the_torch_module(name):
+def test_other_kinds_of_models_equal_the_torch_module(name):
     torch.manual_seed(0)
     sizes = {"lstm_dim": 32, "projection_dim": 8, "char_embed_dim": 4, "filters": [[1, 8], [3, 8]]}
     bilm = BiLM(BiLMConfig.from_dict({**sizes, **KINDS[name]}))
@@ -127,7 +127,7 @@ def test_other_kinds_are_the_torch_module(name):
 
 
 @pytest.mark.parametrize("n_layers", [1, 3])
-def test_highways_in_float64(n_layers):
+def test_highways_equal_the_formula_in_float64(n_layers):
     options = tiny_options(n_layers=n_layers)
     plain = tiny_module(3, n_layers=n_layers)
     torch.manual_seed(0)
@@ -145,7 +145,7 @@ def test_highways_in_float64(n_layers):
 
 
 def test_the_first_marks_run_once(monkeypatch):
-    """From zeros or warm, every sentence is in the same state after its first mark."""
+    """After its first mark every sentence is in the same state, from zeros or warm."""
     frozen, sizes = tiny_bilm(), []
     original = recurrence.FrozenStacks.run
     monkeypatch.setattr(
@@ -163,8 +163,9 @@ def test_the_first_marks_run_once(monkeypatch):
     ("kernel", "precision"),
     [("numpy", "float32"), *product(KERNELS[1:], ["float32", "bfloat16", "int8"])],
 )
-def test_no_result_depends_on_its_companions(kernel, precision):
-    """Bit by bit, but for BLAS, which sums in another order for another number of rows."""
+def test_no_sentence_depends_on_the_others(kernel, precision):
+    """The results are equal bit for bit, except for BLAS, which sums in another order for another
+    number of rows."""
     atol = ROUNDING if kernel == "numpy" else 0
     model = tiny_bilm().replace(kernel=find_kernel(kernel), precision=precision, cache=0)
     _, state = model.embed([["x"] * (n % 7) for n in range(25)])
@@ -177,7 +178,7 @@ def test_no_result_depends_on_its_companions(kernel, precision):
 
 @pytest.fixture(scope="module")
 def many_characters():
-    """A model with more characters than those whose tables are computed once."""
+    """Return a model with more characters than have tables computed once."""
     sizes = {"token_encoder": "manylangs", "n_characters": 700, "char_embed_dim": 50}
     sizes |= {"filters": [[1, 8], [3, 20]], "lstm_dim": 24, "projection_dim": 12}
     known = [*CODE_POINT_SPECIAL, *map(chr, range(0x4E00, 0x50B6))]
@@ -190,8 +191,10 @@ def many_characters():
 
 @pytest.mark.parametrize("kernel", KERNELS[1:])
 @pytest.mark.parametrize("is_aligned", [False, True])
-def test_many_characters_and_alignment_depend_on_no_companions(many_characters, kernel, is_aligned):
-    """Bit for bit, whatever came first into the cache."""
+def test_many_characters_and_alignment_do_not_depend_on_the_batch(
+    many_characters, kernel, is_aligned
+):
+    """The results are equal bit for bit, in any order of the cache."""
     rng = np.random.default_rng(0)
     width = many_characters.config.width
     matrix = rng.normal(0, 1, (width, width)).astype("float32") if is_aligned else None
@@ -204,7 +207,7 @@ def test_many_characters_and_alignment_depend_on_no_companions(many_characters, 
         check(other.embed([sentences[i]])[0], [together[i]], 0)
 
 
-def test_rows_of_states(engine):
+def test_rows_of_states_can_be_selected_and_joined(engine):
     with torch.no_grad():
         _, state = engine(tiny_bilm()).embed(SENTENCES, "warm")
     joined = type(state).concatenate([state.rows([1, 2]), state.rows(np.array([0]))])
@@ -216,8 +219,8 @@ def test_rows_of_states(engine):
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "float16"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_states_of_other_types(kernel, dtype):
-    """They are not changed, and what comes out of them is not rounded to their type."""
+def test_states_of_other_types_are_accepted(kernel, dtype):
+    """They do not change, and results are not rounded to their type."""
     model = tiny_bilm().replace(kernel=find_kernel(kernel))
     zeros = model.zero_state(len(SENTENCES))
     ones = FrozenState(zeros.hidden + 1, zeros.cell + 2)
@@ -231,7 +234,7 @@ def test_states_of_other_types(kernel, dtype):
 
 
 @pytest.mark.parametrize("name", ["stacks.1.0.state_weight", "stacks.0.1.projection", "hidden"])
-def test_what_is_not_finite_is_named(engine, name):
+def test_nan_in_weights_or_states_is_named(engine, name):
     """Gates and clips do not hide it, in every kernel and in PyTorch."""
     bilm, state = tiny_bilm(), None
     arrays = {key: np.array(values) for key, values in bilm.arrays().items()}
@@ -247,7 +250,7 @@ def test_what_is_not_finite_is_named(engine, name):
         model.embed(SENTENCES, state)
 
 
-def test_wrong_states(engine):
+def test_wrong_states_are_named(engine):
     model = engine(tiny_bilm())
     with pytest.raises(ValueError, match=r"must be None, 'warm' or a \w+State, got 'cold'"):
         model.embed(SENTENCES, "cold")
@@ -258,7 +261,7 @@ def test_wrong_states(engine):
         model.embed([["a"]], replace(good, cell=good.hidden))
 
 
-def test_nothing_to_read(engine):
+def test_empty_input_gives_empty_layers(engine):
     model = engine(tiny_bilm())
     layers, state = model.embed([])
     assert (layers, len(state)) == ([], 0)

@@ -1,4 +1,4 @@
-"""Kernels at sizes that no model has, against float64: `make sanitize` draws many more of them."""
+"""Kernels at sizes that no model has, against float64. `make sanitize` draws many more of them."""
 
 import numpy as np
 from hypothesis import given
@@ -18,7 +18,7 @@ BATCHES = st.lists(SIZES, min_size=1, max_size=4).map(lambda sizes: sorted(sizes
 
 
 @given(rows=ROWS, n_inputs=SIZES, n_outputs=SIZES, type=TYPES, has_bias=st.booleans())
-def test_linear(rows, n_inputs, n_outputs, type, has_bias):
+def test_linear_of_any_shape_equals_float64(rows, n_inputs, n_outputs, type, has_bias):
     rng = np.random.default_rng([rows, n_inputs, n_outputs])
     weight = rng.standard_normal((n_outputs, n_inputs)).astype("float32")
     bias = rng.standard_normal(n_outputs).astype("float32") if has_bias else None
@@ -47,7 +47,9 @@ def test_linear(rows, n_inputs, n_outputs, type, has_bias):
     more_rows=st.integers(0, 2),
 )
 @few
-def test_lstm(width, dim, n_inputs, batch_sizes, type, has_projection, more_rows):
+def test_an_lstm_of_any_shape_equals_float64(
+    width, dim, n_inputs, batch_sizes, type, has_projection, more_rows
+):
     width = width if has_projection else dim
     rng = np.random.default_rng([width, dim, n_inputs, *batch_sizes])
     clips = (0.6, 0.5) if has_projection else (0.0, 0.0)
@@ -66,7 +68,9 @@ def test_lstm(width, dim, n_inputs, batch_sizes, type, has_projection, more_rows
     n_characters=st.integers(1, 50),
     n_filters=st.integers(1, 9).map(lambda panels: 16 * panels),
 )
-def test_convolution(n_tokens, positions, width, n_characters, n_filters):
+def test_convolution_of_any_shape_equals_float64(
+    n_tokens, positions, width, n_characters, n_filters
+):
     rng = np.random.default_rng([n_tokens, positions, width])
     table = rng.standard_normal((n_characters, width, n_filters)).astype("float32")
     index = rng.integers(n_characters, size=(n_tokens, positions + width - 1))

@@ -32,8 +32,8 @@ kernel.library.elmo_product(ctypes.byref(matrix), *arrays[0], *sizes, *arrays[1]
 @pytest.mark.processes
 @pytest.mark.skipif(KERNEL == NUMPY, reason="no compiled kernel")
 @pytest.mark.skipif(sanitize.runtime() is None, reason="no g++ with sanitizers")
-def test_kernel_with_sanitizers(tmp_path):
-    """They find nothing at odd shapes, and do find a write behind the end of an array."""
+def test_sanitizers_find_nothing_in_the_kernel(tmp_path):
+    """The shapes are odd ones. The sanitizers do find a write behind the end of an array."""
     sanitize.build(tmp_path, [KERNEL])
     ended = sanitize.run_sanitized(tmp_path, *PYTEST, *SHAPES)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -1,4 +1,4 @@
-"""`FrozenSoftmax` and the torch modules against the formula in float64."""
+"""`FrozenSoftmax` and the softmaxes in PyTorch against the formula in float64."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,8 @@ def log_softmax(scores):
 
 
 def expected_of(arrays, contexts):
-    """Word by word in float64: a cluster's probability times that of the word in it."""
+    """Compute log probabilities word by word in float64. A cluster's probability is multiplied by
+    the word's probability in it."""
     arrays = {name: values.astype("float64") for name, values in arrays.items()}
     if "weight" in arrays:
         return log_softmax(contexts @ arrays["weight"].T + arrays["bias"])
@@ -42,7 +43,7 @@ def expected_of(arrays, contexts):
 
 @pytest.mark.parametrize("type", ["float32", "float16"])
 @pytest.mark.parametrize(("kind", "n_words"), SIZES)
-def test_likelihood_by_the_formula(monkeypatch, kind, n_words, type):
+def test_likelihoods_equal_the_formula(monkeypatch, kind, n_words, type):
     arrays = {
         name: values.astype(type) for name, values in freeze(made(kind, n_words)).arrays().items()
     }
@@ -71,14 +72,14 @@ def test_likelihood_by_the_formula(monkeypatch, kind, n_words, type):
         assert exact[0].loss(*exact[1:]).item() == pytest.approx(loss / 9, rel=1e-10)
 
 
-def test_adaptive_likelihood_of_many_contexts():
+def test_adaptive_likelihood_of_many_contexts_is_the_sum():
     softmax, contexts, targets = made("adaptive", 7), torch.randn(2_500, 8), torch.arange(2_500) % 7
     expected = softmax.loss(contexts, targets).item() * 2_500
     assert softmax.negative_log_likelihood(contexts, targets) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(("kind", "n_words"), SIZES)
-def test_sizes_and_round_trip(kind, n_words):
+def test_a_frozen_softmax_is_thawed_the_same(kind, n_words):
     softmax = made(kind, n_words)
     frozen = freeze(softmax)
     assert (frozen.kind, frozen.sizes) == (kind, (n_words, 8))
@@ -93,8 +94,8 @@ def test_sizes_and_round_trip(kind, n_words):
     assert all(weight.requires_grad for weight in thaw_softmax(frozen).parameters())
 
 
-def test_clusters_of_large_vocabularies():
-    """Words in the head, and words and width of each cluster of rare words."""
+def test_clusters_grow_with_the_vocabulary():
+    """Expected are the words in the head, and words and width of each cluster of rare words."""
     expected = {
         2_001: [1_000, (1_001, 8)],
         2_002: [2_000, (2, 8)],
@@ -107,12 +108,12 @@ def test_clusters_of_large_vocabularies():
         assert [shapes[name] for name in shapes if name.endswith("1.weight")] == tails
 
 
-def test_large_scores():
+def test_large_scores_do_not_overflow():
     arrays = {"weight": 1e4 * np.eye(3, dtype="float32"), "bias": np.zeros(3, "float32")}
     found = FrozenSoftmax(arrays).log_probabilities(np.array([[1, 0, -1]], "float32"))
     np.testing.assert_allclose(found, [[0, -1e4, -2e4]])
 
 
-def test_unknown_kind():
+def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match=r"sampled, full, adaptive, got 'hierarchical'"):
         make_softmax("hierarchical", n_words=5, width=2)

@@ -1,3 +1,6 @@
+"""Sentences sampled from a frozen language model: their frequencies, their seeds, and the
+command."""
+
 from itertools import islice
 
 import numpy as np
@@ -20,8 +23,8 @@ def draw(model, n=4, **settings):
     return list(islice(sample_sentences(model, max_tokens=12, **settings), n))
 
 
-def test_nearly_cold_it_takes_the_likeliest_word(model):
-    """By numpy in float64: the state goes on from sentence to sentence."""
+def test_a_low_temperature_takes_the_likeliest_words(model):
+    """numpy computes the words in float64; the state is kept from sentence to sentence."""
     options, datasets = bytes_model()
     cells, expected = None, []
     for _ in range(2):
@@ -40,7 +43,7 @@ def test_nearly_cold_it_takes_the_likeliest_word(model):
     assert draw(model, 2, start=["the"], temperature=1e-4) == expected
 
 
-def test_seeds(model):
+def test_a_seed_gives_the_same_sentences(model):
     one, same, other = (draw(model, 8, seed=seed) for seed in (1, 1, 2))
     assert one == same != other
     words = {word for sentence in one for word in sentence}
@@ -48,8 +51,8 @@ def test_seeds(model):
     assert max(map(len, one)) <= 12
 
 
-def test_frequencies(model):
-    """The first word of a sentence from zeros, in as many draws as there are seeds."""
+def test_words_are_drawn_with_their_probabilities(model):
+    """Each of 400 seeds draws the first word of a sentence, from a state of zeros."""
     options, datasets = bytes_model()
     found, _ = reference.log_probabilities(options, datasets, ["<S>"], 0)
     expected = np.exp(found[0])
@@ -62,14 +65,14 @@ def test_frequencies(model):
     assert (np.abs(shares - expected) <= 4 * np.sqrt(expected * (1 - expected) / 400)).all()
 
 
-def test_impossible_numbers(model):
+def test_impossible_numbers_are_refused(model):
     for settings in ({"temperature": 0.0}, {"max_tokens": 0}):
         with pytest.raises(ValueError, match="temperature must be above 0"):
             next(sample_sentences(model, **settings))
 
 
 @pytest.mark.commands
-def test_command(tmp_path):
+def test_the_command_repeats_its_output(tmp_path):
     write_model(tmp_path / "forward", *forward_model())
     arguments = ("sample", tmp_path / "forward", "--n", 3, "--max-tokens", 9)
     first, second = (run_elmo(*arguments) for _ in range(2))

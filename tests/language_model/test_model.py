@@ -1,3 +1,6 @@
+"""Saved language models: a pipeline with the same vectors, the same weights, and no half-written
+folder."""
+
 import os
 from pathlib import Path
 
@@ -55,7 +58,7 @@ def test_pipeline_gives_the_vectors_of_the_model(tmp_path):
 
 @pytest.mark.parametrize("kind", ["sampled", "adaptive"])
 def test_language_model_is_read_bit_by_bit(tmp_path, kind):
-    """Also where it took the place of an older one, of which nothing is left."""
+    """The folder held an older model, whose other files are gone."""
     save(tmp_path / "model", seed=1)
     (tmp_path / "model" / "old.txt").touch()
     save(tmp_path / "model", kind=kind)
@@ -71,7 +74,7 @@ def test_language_model_is_read_bit_by_bit(tmp_path, kind):
     assert perplexity(again, corpus).to_dict() == pytest.approx(expected, rel=1e-6)
 
 
-def test_saving_does_not_touch_the_model_that_is_trained(tmp_path):
+def test_saving_does_not_change_the_model_in_training(tmp_path):
     model = make_model()
     save_model(model, tmp_path / "model", lang="en", provenance={"steps": 1})
     assert model.training
@@ -80,8 +83,9 @@ def test_saving_does_not_touch_the_model_that_is_trained(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "there"), [(1, True), (1, False), (2, True)])
-def test_interrupted_save_leaves_the_old_model_whole(tmp_path, monkeypatch, number, there):
-    """At its first or second renaming. Errors of writing: `test_convert.py`."""
+def test_an_interrupted_save_leaves_the_old_model(tmp_path, monkeypatch, number, there):
+    """The interrupt comes at the first or second renaming. `test_convert.py` tests errors of
+    writing."""
     folder, renamed, rename = tmp_path / "model", [], Path.rename
     if there:
         save(folder)
@@ -101,8 +105,8 @@ def test_interrupted_save_leaves_the_old_model_whole(tmp_path, monkeypatch, numb
     assert os.listdir(tmp_path) == (["model"] if there else [])
 
 
-def test_full_disk_is_an_error_of_the_system(tmp_path):
-    """Of whichever file: the run that saves a model goes on after an OSError only."""
+def test_a_full_disk_is_an_oserror(tmp_path):
+    """Any file may fail. A run that saves a model continues only after an OSError."""
     words = [*WORDS, *(f"w{i}" for i in range(20_000))]
     softmax = LanguageModelSoftmax(n_words=len(words), width=5)  # larger than the biLM
     model = LanguageModel(BiLM.from_frozen(tiny_bilm(0)), softmax, Vocabulary(words))

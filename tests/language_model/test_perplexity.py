@@ -1,3 +1,5 @@
+"""Perplexity of a language model, trained or frozen, against probabilities computed by numpy."""
+
 import math
 
 import numpy as np
@@ -43,7 +45,7 @@ def model(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "unroll_steps"), [("bytes", 1), ("bytes", 4), ("words", 100), ("forward", 100)]
 )
-def test_one_stream(tmp_path, kind, unroll_steps, as_run):
+def test_perplexity_of_one_stream_equals_the_formula(tmp_path, kind, unroll_steps, as_run):
     options, datasets = MODELS[kind]()
     model = as_run(read_language_model(write_model(tmp_path, options, datasets)))
     figures = perplexity(model, CORPUS, n_streams=1, unroll_steps=unroll_steps)
@@ -68,7 +70,7 @@ def test_several_streams_start_from_zeros(model, monkeypatch):
     assert [figures.forward, figures.backward] == pytest.approx(wanted, rel=1e-5)
 
 
-def test_hopeless_model_has_infinite_perplexity(model):
+def test_a_hopeless_model_has_infinite_perplexity(model):
     model.softmax.bias.mul_(1e6)
     for each in (model, frozen(model)):
         figures = perplexity(each, CORPUS)

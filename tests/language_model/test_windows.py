@@ -1,3 +1,6 @@
+"""Windows of training and evaluation: each stream reads on where its last window ended, and nothing
+is read twice."""
+
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,8 +26,8 @@ def random_sentences(n, seed=0):
         random_sentences(30) + [[S, "a", S], [E], [S], ["b", E, S, "a"]],  # marks that are words
     ],
 )
-def test_streams(sentences):
-    """Sentence by sentence in both directions; positions in any order, more than once."""
+def test_both_directions_read_sentence_by_sentence(sentences):
+    """Positions can be asked for in any order, and more than once."""
     corpus = read_corpus(sentences)
     items = []
     for sentence in sentences:
@@ -42,7 +45,8 @@ def test_streams(sentences):
 
 @pytest.fixture
 def positions(monkeypatch):
-    """Makes a corpus whose windows have positions as inputs, and the next ones as targets."""
+    """Return a function that makes a corpus whose windows have positions as inputs, and the next
+    positions as targets."""
 
     def make_window(corpus, positions, batch_sizes):
         inputs = np.stack([positions, positions])
@@ -55,7 +59,9 @@ def positions(monkeypatch):
 @pytest.mark.parametrize("directions", ["same", "different"])
 @pytest.mark.parametrize("length", [3, 187])
 @pytest.mark.parametrize(("batch_size", "unroll_steps"), [(1, 5), (4, 7), (3, 1), (500, 3)])
-def test_rows_read_on_and_on(positions, batch_size, unroll_steps, length, directions):
+def test_rows_continue_where_their_last_window_ended(
+    positions, batch_size, unroll_steps, length, directions
+):
     settings = {"batch_size": batch_size, "unroll_steps": unroll_steps, "directions": directions}
     batches, same, other = (
         TrainingBatches(positions([0], length), **settings, seed=seed) for seed in (3, 3, 4)
@@ -85,7 +91,7 @@ def test_rows_read_on_and_on(positions, batch_size, unroll_steps, length, direct
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 6])
-def test_parts_of_a_window_are_the_whole(positions, n_parts):
+def test_parts_of_a_window_add_up_to_the_whole(positions, n_parts):
     settings = {"batch_size": 6, "unroll_steps": 4, "seed": 0, "directions": "different"}
     window = TrainingBatches(positions([0], 200), **settings, multiple=n_parts).at(0)
     parts = [window.part(part, n_parts) for part in range(n_parts)]
@@ -97,8 +103,8 @@ def test_parts_of_a_window_are_the_whole(positions, n_parts):
         np.testing.assert_array_equal(np.concatenate(rows, axis=2), whole)
 
 
-def test_batches_that_are_shared_out(positions):
-    """A short text has as many streams as can be shared out."""
+def test_the_batch_size_is_a_multiple_of_the_parts(positions):
+    """A short text has as many streams as the parts can share."""
 
     def size(batch_size, unroll_steps, multiple):
         settings = {"batch_size": batch_size, "unroll_steps": unroll_steps, "multiple": multiple}
@@ -112,7 +118,7 @@ def test_batches_that_are_shared_out(positions):
 
 
 def rows_read(corpus, n_parts=1, **settings):
-    """The positions that each stream reads, of all parts, in the order of the text."""
+    """Return the positions that each stream of all parts reads, in the order of the text."""
     rows = []
     for part in range(n_parts):
         n_rows, windows = evaluation_windows(corpus, **settings, part=part, n_parts=n_parts)
@@ -132,7 +138,7 @@ def rows_read(corpus, n_parts=1, **settings):
 @pytest.mark.parametrize("n_streams", [1, 3, 8, 100])
 @pytest.mark.parametrize("unroll_steps", [1, 4, 1000])
 def test_evaluation_reads_every_item_once(positions, n_streams, unroll_steps):
-    """All parts together as well, of which some have nothing to read."""
+    """All parts together read every item once, too, even if some parts read nothing."""
     lengths = [*np.random.default_rng(2).integers(2, 9, size=17), 41]
     starts = [0, *np.cumsum(lengths)[:-1].tolist()]
     corpus = positions(starts, sum(lengths))

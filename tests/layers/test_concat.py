@@ -1,3 +1,5 @@
+"""Concatenation of embedding layers: outputs, gradients, widths and saved weights."""
+
 import numpy as np
 import pytest
 import spacy
@@ -9,8 +11,7 @@ pytestmark = pytest.mark.training
 
 
 def fixed(vectors, known=True):
-    """A layer that gives Docs these vectors, and keeps what it is initialized with and the
-    gradient."""
+    """Make a layer that returns these vectors, and keeps its examples and its gradient."""
     width = vectors.shape[1]
 
     def init(model, X=None, Y=None):
@@ -33,7 +34,7 @@ def docs():
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_concat(docs, known):
+def test_concat_joins_outputs_and_splits_gradients(docs, known):
     rng = np.random.default_rng(0)
     one, two = rng.normal(size=(3, 2)).astype("f"), rng.normal(size=(3, 4)).astype("f")
     layers = fixed(one, known), fixed(two)

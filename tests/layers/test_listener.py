@@ -1,3 +1,5 @@
+"""Listeners: components read the layers of the pipe `elmo`, in prediction, training and copies."""
+
 import copy
 import pickle
 from dataclasses import replace
@@ -48,8 +50,8 @@ def tags(doc):
 
 
 @pytest.mark.training
-def test_reads_the_layers_of_the_pipe(trained):
-    """Also of a sentence as a Doc, without user data, as the entity linker reads it."""
+def test_a_listener_reads_the_layers_of_the_pipe(trained):
+    """The Doc may be a sentence without user data, as the entity linker reads it."""
     doc, node = trained(TEXT), node_of(trained)
     np.testing.assert_allclose(node.predict([doc])[0], doc._.elmo.mean(0), atol=1e-2)
     part = doc[2:6].as_doc()
@@ -59,7 +61,7 @@ def test_reads_the_layers_of_the_pipe(trained):
 
 
 @pytest.mark.training
-def test_docs_without_layers_or_with_those_of_other_tokens(trained):
+def test_docs_without_layers_of_their_tokens_are_refused(trained):
     tagger = trained.get_pipe("tagger")
     with pytest.raises(ValueError, match="1 of 2 Docs"):
         list(tagger.pipe([trained("a b"), trained.make_doc("a")]))
@@ -72,7 +74,7 @@ def test_docs_without_layers_or_with_those_of_other_tokens(trained):
 
 @pytest.mark.training
 @no_warning
-def test_disabled_upstream_warns_once(trained):
+def test_a_disabled_pipe_warns_once_and_gives_zeros(trained):
     """Design, fact 14."""
     with trained.select_pipes(disable=["elmo"]):
         node_of(trained).predict([trained.make_doc("")])  # nothing is predicted from zeros
@@ -91,7 +93,7 @@ FOLLOWING = {"@architectures": "spacy-elmo.ElmoListener.v1"}  # without width, m
 @pytest.mark.training
 @pytest.mark.parametrize("n_lstms", [1, 2])
 def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
-    """At initialisation, and on loading."""
+    """The sizes are set at initialization and on loading."""
     config = from_options(OPTIONS)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": None})
@@ -121,7 +123,7 @@ def test_width_and_layers_follow_the_pipe(n_lstms, tmp_path):
         ({}, "last", "listens to 'elmo'.*before it.*pipeline = .*elmo.*in .nlp."),
     ],
 )
-def test_a_listener_that_cannot_be_connected(tiny_weights, settings, place, message):
+def test_listeners_that_cannot_be_connected_are_refused(tiny_weights, settings, place, message):
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger", config=tagger({**listener(), **settings}))
     if place is not None:
@@ -131,8 +133,8 @@ def test_a_listener_that_cannot_be_connected(tiny_weights, settings, place, mess
 
 
 @pytest.mark.training
-def test_layers_of_a_batch_in_training(fine_tuned):
-    """Design, fact 13: batches are told apart by their Docs, not by their words."""
+def test_layers_in_training_belong_to_the_docs_of_the_batch(fine_tuned):
+    """Design, fact 13: batches differ by their Docs, not by their words."""
     nlp, batch = fine_tuned
     elmo = nlp.get_pipe("elmo")
     elmo.update(batch)
@@ -152,8 +154,8 @@ def test_layers_of_a_batch_in_training(fine_tuned):
 @pytest.mark.training
 @pytest.mark.parametrize("annotating", [(), ("elmo",)])
 @pytest.mark.parametrize("frozen_components", [(), ("elmo",)])
-def test_frozen_and_annotating_components(make_nlp, annotating, frozen_components):
-    """Neither is needed, and neither changes what is learned."""
+def test_freezing_and_annotating_do_not_change_training(make_nlp, annotating, frozen_components):
+    """Training needs neither."""
     results = []
     for annotates, exclude in (((), ()), (annotating, frozen_components)):
         spacy.util.fix_random_seed(0)
@@ -170,7 +172,7 @@ def test_frozen_and_annotating_components(make_nlp, annotating, frozen_component
 @pytest.mark.training
 @no_warning
 @pytest.mark.parametrize("frozen", [True, False])
-def test_frozen_component_that_annotates(make_nlp, frozen):
+def test_a_frozen_component_can_annotate(make_nlp, frozen):
     nlp = make_nlp(frozen=frozen)
     batch, sgd = train(nlp, tagger=tagger(listener()), textcat=textcat(listener()))
     nlp.update(batch, sgd=sgd, exclude=["tagger"], annotates=["tagger"])
@@ -178,9 +180,9 @@ def test_frozen_component_that_annotates(make_nlp, frozen):
 
 @pytest.mark.training
 @pytest.mark.parametrize("order", [["tok2vec", "elmo"], ["elmo", "tok2vec"]])
-def test_beside_spacy_s_tok2vec(tiny_weights, order, caplog):
-    """Design, fact 4: one pipeline, two upstreams, each component reads its own; that leaves
-    doc.tensor to spaCy's, which is said once."""
+def test_spacys_tok2vec_works_beside_the_pipe(tiny_weights, order, caplog):
+    """Design, fact 4: in a pipeline with two upstreams each component reads its own. The pipe
+    leaves doc.tensor to spaCy, and the log says so once."""
     nlp = spacy.blank("en")
     for name in order:
         nlp.add_pipe(name, config={"weights": str(tiny_weights)} if name == "elmo" else {})
@@ -194,7 +196,7 @@ def test_beside_spacy_s_tok2vec(tiny_weights, order, caplog):
 
 @pytest.mark.training
 @no_warning
-def test_component_disabled_at_load_and_enabled_later(trained, tmp_path):
+def test_a_component_disabled_at_load_works_when_enabled(trained, tmp_path):
     trained.to_disk(tmp_path / "pipeline")
     nlp = spacy.load(tmp_path / "pipeline", disable=["tagger"])
     nlp.enable_pipe("tagger")
@@ -202,7 +204,7 @@ def test_component_disabled_at_load_and_enabled_later(trained, tmp_path):
 
 
 def test_layers_of_other_weights_are_not_trusted(make_nlp):
-    """Docs that another process has stored, with all that they have."""
+    """Another process has stored the Docs with their layers and user data."""
     nlp = make_nlp(store_layers=True)
     stored = DocBin(docs=[nlp("They sat")], store_user_data=True).to_bytes()
     pipes = []
@@ -222,7 +224,7 @@ def test_layers_of_other_weights_are_not_trusted(make_nlp):
 
 @pytest.mark.training
 def test_layers_do_not_outlive_their_weights(fine_tuned):
-    """Nor those of averages, under which `spacy train` evaluates, the averages."""
+    """Layers of averages, with which `spacy train` evaluates, do not outlive the averages."""
     nlp, batch = fine_tuned
     pipe, doc, sgd = nlp.get_pipe("elmo"), nlp.make_doc("They sat"), Adam(0.1)
     weights = dict(pipe.bilm.named_parameters())
@@ -248,13 +250,13 @@ def test_layers_do_not_outlive_their_weights(fine_tuned):
     assert [np.allclose(found[0], other) for other in found] == [True, False, True, False, False]
 
 
-def test_store_layers_off_with_a_listener(make_nlp):
+def test_a_listener_refuses_a_pipe_that_does_not_store_layers(make_nlp):
     with pytest.raises(ValueError, match="store_layers"):
         make_nlp(store_layers=False).add_pipe("tagger", config=tagger(listener()))
 
 
 @pytest.mark.training
-def test_copied_and_removed(trained):
+def test_copies_share_the_pipe_and_removed_listeners_have_none(trained):
     """Copies of a component share the language model; a listener that is removed has no pipe."""
     pipe, model = trained.get_pipe("elmo"), trained.get_pipe("tagger").model
     copied = next(n for n in copy.deepcopy(model).walk() if n.name == "elmo_listener")
@@ -268,7 +270,7 @@ def test_copied_and_removed(trained):
 
 
 @pytest.mark.training
-def test_pickled_in_the_middle_of_an_update(fine_tuned):
+def test_a_pipe_can_be_pickled_in_the_middle_of_an_update(fine_tuned):
     nlp, batch = fine_tuned
     nlp.update(batch, sgd=False, exclude=["tagger"])
     pipe, doc = nlp.get_pipe("elmo"), nlp.make_doc("They sat")
@@ -278,7 +280,7 @@ def test_pickled_in_the_middle_of_an_update(fine_tuned):
 
 @pytest.mark.training
 def test_a_pickle_has_one_copy_of_the_weights(fine_tuned):
-    """Also after the checksum was asked for, and from before an update that changes it."""
+    """Its size stays the same after the checksum was computed, and after an update."""
     nlp, batch = fine_tuned
     pipe = nlp.get_pipe("elmo")
     shim = pipe.model.shims[0]

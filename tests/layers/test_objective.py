@@ -1,3 +1,6 @@
+"""Objective of `spacy pretrain`: loss, gradients and targets, against PyTorch and worked
+examples."""
+
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,7 +56,7 @@ def make_docs(nlp):
 
 
 def torch_loss(model, docs):
-    """The loss by PyTorch alone: `embed`, `cross_entropy`, targets by name."""
+    """Compute the loss with PyTorch only: `embed`, `cross_entropy`, and targets by name."""
     bilm = get_shim(model.get_ref("tok2vec")).bilm
     head = model.get_ref("output_layer")
     named = [torch.from_numpy(head.get_param(name)).requires_grad_() for name in ("W", "b")]
@@ -73,7 +76,7 @@ def torch_loss(model, docs):
 
 
 @pytest.mark.training
-def test_loss_and_gradients(nlp, model, monkeypatch):
+def test_loss_and_gradients_equal_those_of_pytorch(nlp, model, monkeypatch):
     from spacy_elmo.layers import objective
 
     monkeypatch.setattr(objective, "CHUNK_SCORES", 350)  # seven rows at a time
@@ -105,7 +108,7 @@ def test_loss_and_gradients(nlp, model, monkeypatch):
         ({"size": 4, "overlap": 2}, ["b c d e f </S>", "</S>"], ["<S> a b c d e", "<S>"]),
     ],
 )
-def test_targets(nlp, model, windows, following, preceding):
+def test_targets_are_the_neighbors_within_a_sequence(nlp, model, windows, following, preceding):
     if windows:
         shim = get_shim(model.get_ref("tok2vec"))
         segmenter = spacy.registry.segmenters.get("spacy-elmo.windows.v1")(**windows)
@@ -118,8 +121,8 @@ def test_targets(nlp, model, windows, following, preceding):
 
 
 @pytest.mark.training
-def test_a_loss_that_is_no_number(nlp, model):
-    """Before any weight learns from it."""
+def test_a_loss_that_is_no_number_is_refused(nlp, model):
+    """The error comes before any weight changes."""
     model.get_ref("output_layer").get_param("W")[3] = np.inf
     before = [weight.clone() for weight in get_shim(model.get_ref("tok2vec")).bilm.parameters()]
     with pytest.raises(ValueError, match=r"\[E910\]"):
@@ -129,7 +132,7 @@ def test_a_loss_that_is_no_number(nlp, model):
 
 
 @pytest.mark.training
-def test_docs_without_tokens(nlp, model):
+def test_docs_without_tokens_have_no_loss(nlp, model):
     assert make_update(model, [Doc(nlp.vocab)], Adam(0.01), model.attrs["loss"]) == 0.0
 
 
@@ -147,7 +150,7 @@ def test_untrained_weights_are_those_of_the_seed(nlp):
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_what_cannot_be_trained(nlp):
+def test_impossible_sizes_and_layers_are_refused(nlp):
     with pytest.raises(ValueError, match="n_buckets.*got 2"):
         build_pretrain_bilm(2)
     layer = chain(nlp.get_pipe("elmo").model, spacy.blank("en").add_pipe("tok2vec").model)
@@ -166,7 +169,7 @@ def losses_of(run, epochs):
 
 
 @pytest.mark.training
-def test_spacy_pretrain_resume_and_init_tok2vec(tmp_path, monkeypatch, nlp):
+def test_spacy_pretrain_can_be_resumed_and_its_weights_loaded(tmp_path, monkeypatch, nlp):
     monkeypatch.chdir(tmp_path)
     config = Config(nlp.config)
     config["corpora"]["pretrain"] = CORPUS

@@ -1,3 +1,5 @@
+"""Scalar mix of layers: outputs and gradients against the paper's equation 1, and its settings."""
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from spacy_elmo.layers.scalar_mix import ScalarMix, mix_weights, mixes_of
 
 
 def formula(X, raw, gamma, layer_norm):
-    """Equation 1 of the paper, in PyTorch."""
+    """Compute equation 1 of the paper in PyTorch."""
     weights, outputs = torch.softmax(raw, dim=0), []
     for layers in X:
         if layer_norm:
@@ -28,8 +30,8 @@ def make(layer_norm=False, **settings):
     return mix, X, dY
 
 
-def test_one_layer_alone_and_a_token_without_variance():
-    """A weight of 1; and zeros for what a norm would divide by zero."""
+def test_one_layer_has_weight_1_and_a_constant_token_becomes_zeros():
+    """The layer norm of a token with equal values would divide by zero."""
     mix, layers = ScalarMix(1, layer_norm=True), np.ones((1, 2, 5), "f")
     layers[0, 1] = [1, 2, 3, 4, 5]
     wanted = [np.zeros(5), (layers[0, 1] - 3) / np.sqrt(2)]
@@ -51,7 +53,7 @@ def test_gradients_are_a_sequence():
 @pytest.mark.training
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize(("l2", "factor"), [(0.0, 1.0), (0.3, 1.0), (0.3, 4.0)])
-def test_outputs_and_gradients(layer_norm, l2, factor):
+def test_outputs_and_gradients_equal_the_formula(layer_norm, l2, factor):
     settings = {"l2": l2, "learn_rate_factor": factor}
     mix, X, dY = make(layer_norm, **settings)
     given = [*X, *(mix.get_param(name) for name in ("weights", "gamma"))]
@@ -72,7 +74,7 @@ def test_outputs_and_gradients(layer_norm, l2, factor):
 @pytest.mark.training
 @pytest.mark.parametrize("n_parts", [1, 2, 4])
 def test_the_penalty_counts_once_in_an_update(n_parts):
-    """Whatever the number of batches whose gradients it adds; and again in the next update."""
+    """An update may add the gradients of several batches. The next update has the penalty again."""
     mix, X, _ = make(l2=0.3, learn_rate_factor=2.0)
     X, found = X[:1], []
 
@@ -91,7 +93,7 @@ def test_the_penalty_counts_once_in_an_update(n_parts):
     np.testing.assert_allclose(gradients, [penalty, penalty], rtol=1e-6)
 
 
-def test_initial_weights_are_normalised_ones():
+def test_initial_weights_are_normalized():
     wanted = [0.7, 0.2, 0.1]
     np.testing.assert_allclose(mix_weights(ScalarMix(3, initial=wanted)), wanted, rtol=1e-5)
     np.testing.assert_allclose(mix_weights(ScalarMix(2, initial=[0.0, 1.0])), [0, 1], atol=1e-6)
@@ -101,7 +103,7 @@ def test_initial_weights_are_normalised_ones():
 
 @pytest.mark.training
 def test_adam_moves_the_weights_by_the_factor():
-    """From the same start Adam's first step has the length of the rate, whatever the gradient."""
+    """Adam's first step has the length of the learning rate, whatever the gradient."""
     start = np.array([0.5, 0.3, 0.2], "f")
     for factor in (1.0, 10.0):
         mix = ScalarMix(initial=start.tolist(), learn_rate_factor=factor)
@@ -126,7 +128,7 @@ def test_number_of_layers_follows_the_input():
 
 @pytest.mark.training
 @pytest.mark.parametrize("settings", [{"initial": [0.7, 0.2, 0.1]}, {"n_layers": 3}, {}])
-def test_initialize_begins_again(settings):
+def test_initialize_resets_the_weights(settings):
     mix, wanted = ScalarMix(**settings), settings.get("initial", [1 / 3] * 3)
     X = [np.zeros((3, 2, 5), "f")]
     for given in (X, X, None):
@@ -142,21 +144,21 @@ def test_initialize_begins_again(settings):
         np.testing.assert_allclose(mix_weights(mix), [0.5, 0.5])
 
 
-def test_mixes_of_a_model():
+def test_all_mixes_of_a_model_are_found():
     first, second = ScalarMix(2), ScalarMix(3)
     assert mixes_of(chain(first, Linear(2, 2), chain(second, Linear(2, 2)))) == [first, second]
     assert mixes_of(Linear(2, 2)) == mixes_of(None) == []
 
 
 @pytest.mark.training
-def test_not_trainable_has_no_gradient():
+def test_a_mix_that_is_not_trainable_has_no_gradient():
     mix, X, dY = make(trainable=False)
     mix(X, is_train=True)[1](dY)
     assert not mix.has_grad("weights") and not mix.has_grad("gamma")
 
 
 @pytest.mark.training
-def test_dropout_in_training_alone_and_with_its_own_rate():
+def test_dropout_acts_only_in_training_with_its_own_rate():
     mix, _, _ = make(dropout=0.5)
     X = [np.ones((3, 40, 50), dtype="f")]
     expected = mix.get_param("gamma")[0]
@@ -181,6 +183,6 @@ def test_dropout_in_training_alone_and_with_its_own_rate():
         ({"n_layers": 0}, "n_layers"),
     ],
 )
-def test_impossible_settings(settings, named):
+def test_impossible_settings_are_named(settings, named):
     with pytest.raises(ValueError, match=named):
         ScalarMix(**settings)

@@ -1,4 +1,4 @@
-"""A pipeline with an `elmo` pipe of the tiny model, as its settings are by default."""
+"""An `elmo` pipe of the tiny model with default settings."""
 
 import pytest
 

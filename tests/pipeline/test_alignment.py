@@ -1,4 +1,4 @@
-"""`align`: a matrix that maps the layers into another model's space."""
+"""`align`: a matrix that maps the layers into another model's space, in every use of a pipeline."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ MATRIX = np.random.default_rng(5).normal(0, 1, (WIDTH, WIDTH)).astype("float32")
     sentences=st.lists(st.sampled_from(SENTENCES), max_size=4),
 )
 @few
-def test_any_matrix(matrix, sentences):
+def test_aligned_layers_are_products_with_any_matrix(matrix, sentences):
     plain = tiny_bilm()
     layers, aligned = (
         bilm.embed(sentences)[0] for bilm in (plain, plain.replace(alignment=matrix))
@@ -50,7 +50,7 @@ def matrix(tmp_path):
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize("ending", [".npy", ".txt", "mark.txt"])
-def test_all_layers(make_nlp, tmp_path, ending):
+def test_all_layers_are_aligned(make_nlp, tmp_path, ending):
     path = tmp_path / f"w{ending}"
     np.save(path, MATRIX.astype("float64")) if ending == ".npy" else np.savetxt(path, MATRIX)
     if ending == "mark.txt":
@@ -65,8 +65,8 @@ def test_all_layers(make_nlp, tmp_path, ending):
 
 
 @pytest.mark.pipelines
-def test_saved_with_the_pipeline(make_nlp, matrix, tmp_path):
-    """The file is not needed again, and other weights may come without it."""
+def test_the_matrix_is_saved_with_the_pipeline(make_nlp, matrix, tmp_path):
+    """The file is not needed again, and other weights may come without a matrix."""
     nlp, plain = make_nlp(align=str(matrix)), make_nlp()
     expected = nlp(TEXT).tensor
     nlp.to_disk(tmp_path / "pipeline")
@@ -82,8 +82,8 @@ def test_saved_with_the_pipeline(make_nlp, matrix, tmp_path):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
-    """Kept features and stored layers are told apart by it."""
+def test_layers_of_another_matrix_are_not_used(make_nlp, matrix, tmp_path):
+    """The keys of kept features and stored layers include the matrix."""
     features = {"@feature_caches": "spacy-elmo.disk.v1", "path": str(tmp_path / "f.sqlite")}
     found = []
     for align in (None, str(matrix)):
@@ -97,7 +97,7 @@ def test_layers_of_another_matrix_are_not_served(make_nlp, matrix, tmp_path):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
+def test_replaced_listeners_keep_the_alignment(make_nlp, matrix, tmp_path):
     nlp = make_nlp(align=str(matrix))
     trained(nlp)
     expected = nlp.get_pipe("tagger").model.get_ref("tok2vec").predict([nlp(TEXT)])[0]
@@ -115,7 +115,7 @@ def test_replaced_listeners_and_fewer_layers(make_nlp, matrix, tmp_path):
 @pytest.mark.pipelines
 @pytest.mark.corpora
 @pytest.mark.conversions
-def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
+def test_conversions_keep_the_matrix_or_name_its_loss(make_nlp, matrix, tmp_path):
     nlp = make_nlp(align=str(matrix))
     expected = nlp(TEXT).tensor
     nlp.to_disk(tmp_path / "pipeline")
@@ -147,7 +147,7 @@ def test_conversions_keep_it_or_name_it(make_nlp, matrix, tmp_path):
         ("w.txt", None, "w.txt does not contain a readable matrix"),
     ],
 )
-def test_refused(make_nlp, tmp_path, name, content, message):
+def test_bad_matrices_are_refused(make_nlp, tmp_path, name, content, message):
     path = tmp_path / name
     if isinstance(content, np.ndarray):
         np.save(path, content)
@@ -158,7 +158,7 @@ def test_refused(make_nlp, tmp_path, name, content, message):
 
 
 @pytest.mark.pipelines
-def test_a_damaged_matrix_in_a_file_of_weights(make_nlp, matrix, tmp_path):
+def test_a_damaged_matrix_in_a_file_of_weights_is_refused(make_nlp, matrix, tmp_path):
     make_nlp(align=str(matrix)).to_disk(tmp_path / "pipeline")
     file = tmp_path / "pipeline" / "elmo" / "model.safetensors"
     with safe_open(file, "pt") as opened:

@@ -1,6 +1,6 @@
-"""Components that listen train on Docs without tokens, of one token, of blanks alone, and on
-batches without gold annotation. Where their weights are NaN, the training stops, as that of spaCy's
-tagger does, before the language model learns from it."""
+"""Components that listen train on awkward batches: Docs without tokens, of one token, of blanks,
+and without gold annotation. If their weights are NaN, the training stops before the language model
+learns from them."""
 
 from itertools import product
 
@@ -23,7 +23,7 @@ CONFIGS = {**OWN, **{task.factory: task.config for task in TASKS}}
 
 
 def example(nlp, text, groups, *, is_annotated=True, labels=("X", "Y")):
-    """With what any of the components learns from, if the Doc has tokens."""
+    """Make an example with annotation for all components, if the Doc has tokens."""
     words = text.split("_") if text else []
     n = len(words)
     deps = ["ROOT", *["dep"] * (n - 1)][:n]
@@ -65,14 +65,16 @@ UPDATES = [{}, {"exclude": ["elmo"], "annotates": ["elmo"]}]
 
 
 def batches(nlp, groups):
-    """By name. A text of a pair has a token: spaCy cannot copy other Docs of pairs."""
+    """Yield names and batches. Each text of a pair has a token, because spaCy cannot copy other
+    Docs with pairs."""
     for name, (texts, how) in BATCHES.items():
         usable = [text for text in texts if "_" in text or not groups]
         yield name, [example(nlp, text, groups, **how) for text in usable]
 
 
 def check_stops(nlp, factory, data, optimizer):
-    """Where all weights but those of mixes are NaN, as of spaCy's E910."""
+    """Check that an update raises an error, such as spaCy's E910, if all weights except those of
+    mixes are NaN."""
     for name, values, _ in parameters(nlp.get_pipe(factory).model):
         assert values.isfinite().all()
         if not name.startswith("elmo_scalar_mix"):
@@ -86,7 +88,7 @@ FROZEN = [(factory, True) for factory in ("ner", "textcat", QA.factory, COREF.fa
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize(("factory", "frozen"), [*product(CONFIGS, [False]), *FROZEN])
-def test_it_trains_and_stops_at_nan(make_nlp, factory, frozen):
+def test_components_train_on_awkward_batches_and_stop_at_nan(make_nlp, factory, frozen):
     nlp = make_nlp(frozen=frozen)
     tok2vec = listener() if frozen else concat_both()
     nlp.add_pipe(factory, config=CONFIGS[factory](tok2vec))
@@ -104,9 +106,9 @@ def test_it_trains_and_stops_at_nan(make_nlp, factory, frozen):
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.factory)
-def test_a_batch_without_tokens_teaches_nothing(task):
-    """As of spaCy's own components, some of whose encoders fail on it. Without ELMo the training
-    stops at NaN, too."""
+def test_a_batch_without_tokens_changes_no_weight(task):
+    """The components have no ELMo here. Some of spaCy's own encoders fail on such a batch. NaN
+    stops this training, too."""
     nlp = spacy.blank("en")
     task.add(nlp, without_elmo(QA.tok2vec["encode"]))
     data = task.examples(nlp)

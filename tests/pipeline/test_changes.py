@@ -1,4 +1,4 @@
-"""Settings that are changed on a pipe act as in a config, and are saved."""
+"""Settings that are changed on a pipe work as in a config, and are saved."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,8 @@ CHANGES = {
 
 
 def behavior(nlp, monkeypatch):
-    """What depends on the settings; with the number of sequences of each call of the model."""
+    """Return results that depend on the settings, and the number of sequences of each call of the
+    model."""
     with monkeypatch.context() as patch:
         calls = [
             note_calls(patch, kind, "embed", lambda self, sentences, *_, **__: len(sentences))
@@ -60,7 +61,7 @@ def behavior(nlp, monkeypatch):
 @pytest.mark.training
 @pytest.mark.usefixtures("all_precisions")
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_setting_acts_as_in_a_config_and_is_saved(make_nlp, name, tmp_path, monkeypatch):
+def test_a_changed_setting_works_as_in_a_config_and_is_saved(make_nlp, name, tmp_path, monkeypatch):
     given = {"frozen": False} if name == "learn_rate_factor" else {}
     expected = behavior(make_nlp(**given, **{name: CHANGES[name]}), monkeypatch)
     assert behavior(make_nlp(**given), monkeypatch) != expected
@@ -76,7 +77,7 @@ def test_a_changed_setting_acts_as_in_a_config_and_is_saved(make_nlp, name, tmp_
     assert load_config(tmp_path / "config.cfg")["components"]["elmo"][name] == CHANGES[name]
 
 
-def test_an_override_comes_before_what_was_saved(nlp, tmp_path):
+def test_an_override_comes_before_the_saved_setting(nlp, tmp_path):
     nlp.get_pipe("elmo").mix = np.asarray([0.5, 0.25, 0.25], dtype="float32")
     nlp.to_disk(tmp_path)
     assert spacy.load(tmp_path).get_pipe("elmo").mix == [0.5, 0.25, 0.25]
@@ -85,7 +86,7 @@ def test_an_override_comes_before_what_was_saved(nlp, tmp_path):
 
 
 def test_a_change_of_the_model_is_saved_through_a_sourced_pipe(make_nlp, tmp_path):
-    """Variables in the config stay."""
+    """Variables in the config do not change."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", source=make_nlp(), name="other")
     pipe = nlp.get_pipe("other")
@@ -102,7 +103,7 @@ def test_a_change_of_the_model_is_saved_through_a_sourced_pipe(make_nlp, tmp_pat
     assert [path.name for path in (tmp_path / "alone").iterdir()] == ["pipe"]
 
 
-def test_weights_and_alignment_act_until_the_weights_are_read(make_nlp, narrow_weights, tmp_path):
+def test_weights_and_alignment_can_change_until_they_are_read(make_nlp, narrow_weights, tmp_path):
     np.savetxt(tmp_path / "turn.txt", 2 * np.eye(10))
     nlp = make_nlp(weights=None)
     pipe = nlp.get_pipe("elmo")
@@ -137,7 +138,7 @@ WRONG_TYPE += [("segmenter", "spacy-elmo.doc.v1"), ("weights", 1.5)]
 
 
 @pytest.mark.parametrize(("name", "value"), [*WRONG, *WRONG_TYPE])
-def test_what_cannot_be_is_refused(make_nlp, name, value):
+def test_impossible_settings_are_refused(make_nlp, name, value):
     pipe = make_nlp().get_pipe("elmo")
     before = getattr(pipe, name)
     check_refused(lambda: setattr(pipe, name, value), name)
@@ -147,7 +148,7 @@ def test_what_cannot_be_is_refused(make_nlp, name, value):
         assert name != "precision" or "must be one of float32, bfloat16" in said
 
 
-def test_bytes_take_a_later_change_back(make_nlp):
+def test_bytes_undo_a_later_change(make_nlp):
     pipe = make_nlp(mix="average").get_pipe("elmo")
     pipe.initial_state = "zeros"
     state = pipe.to_bytes()
@@ -157,7 +158,7 @@ def test_bytes_take_a_later_change_back(make_nlp):
 
 
 def test_a_config_that_is_not_of_a_saved_pipeline_stays(make_nlp, tmp_path):
-    """A user's config for training, beside which a pipe is saved."""
+    """The config is a user's, for training, in the folder where a pipe is saved."""
     config = tmp_path / "config.cfg"
     config.write_text("# my notes\n[components]\n\n[components.elmo]\nfactory = 'elmo'\n")
     before = config.read_text()
@@ -167,8 +168,8 @@ def test_a_config_that_is_not_of_a_saved_pipeline_stays(make_nlp, tmp_path):
     assert config.read_text() == before
 
 
-def test_layers_that_are_listened_to_are_stored(nlp):
-    """Otherwise the pipeline is saved, and cannot be loaded."""
+def test_a_pipe_with_listeners_must_store_layers(nlp):
+    """Otherwise the saved pipeline could not be loaded."""
     nlp.add_pipe("tagger", config=tagger(listener()))
     with pytest.raises(ValueError, match="'tagger' listens to 'elmo'.*store_layers"):
         nlp.get_pipe("elmo").store_layers = False
@@ -176,8 +177,8 @@ def test_layers_that_are_listened_to_are_stored(nlp):
 
 
 @pytest.mark.training
-def test_the_tensor_of_a_tok2vec_is_left_alone(make_nlp):
-    """As it is where `set_vectors` comes from the config."""
+def test_the_tensor_of_a_tok2vec_stays(make_nlp):
+    """A config with `set_vectors` has the same effect."""
     nlp = make_nlp(set_vectors=False)
     nlp.add_pipe("tok2vec", first=True)
     trained(nlp, tagger=tagger({"@architectures": "spacy.Tok2VecListener.v1", "width": 96}))
@@ -188,7 +189,7 @@ def test_the_tensor_of_a_tok2vec_is_left_alone(make_nlp):
 
 @pytest.mark.training
 @pytest.mark.parametrize("read", [lambda: torch.nn.Linear(2, 2), lambda: None])
-def test_a_reader_of_something_else(make_nlp, read):
+def test_a_reader_that_returns_no_bilm_is_refused(make_nlp, read):
     nlp = make_nlp(weights=None)
     pipe = nlp.get_pipe("elmo")
     pipe.weights = read
@@ -206,7 +207,7 @@ def test_a_pipe_names_its_model(nlp):
 
 
 @pytest.mark.parametrize("variable", ["lstm_dim", "model"])
-def test_variables_of_the_sizes_stay(nlp, tmp_path, variable):
+def test_variables_for_sizes_stay_in_the_config(nlp, tmp_path, variable):
     nlp(TEXT)
     nlp.to_disk(tmp_path)
     config = load_config(tmp_path / "config.cfg")

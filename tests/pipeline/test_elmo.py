@@ -1,3 +1,5 @@
+"""The pipe `elmo`: vectors against numpy and bilm-tf, streams, weights that are read and saved."""
+
 import gc
 import random
 import shutil
@@ -40,7 +42,8 @@ def segmenter(name, **settings):
 
 
 def in_order(sequences, state=None):
-    """What numpy computes of sequences that are read one after another, and the state then."""
+    """Compute the layers of sequences that are read one after another in numpy, and the final
+    state."""
     layers = []
     for words in sequences:
         found, state = reference.layers(TINY_OPTIONS, DATASETS, [words], state)
@@ -49,9 +52,9 @@ def in_order(sequences, state=None):
 
 
 @pytest.mark.parametrize("initial_state", ["zeros", "warm", "carry"])
-def test_initial_states(make_nlp, initial_state):
-    """warm: after one empty sentence. carry: sentence to sentence within a Doc, and of windows
-    what they keep."""
+def test_initial_states_equal_the_formula(make_nlp, initial_state):
+    """The state "warm" comes after an empty sentence. The state "carry" goes from sentence to
+    sentence within a Doc, and from window to window at the last kept token."""
     sentences = [["One", "two", "."], ["Three", "."], ["Four", "five", "six", "."]]
     nlp = make_nlp(initial_state=initial_state, segmenter=segmenter("sentences"))
     words = [word for sentence in sentences for word in sentence]
@@ -71,8 +74,8 @@ def test_initial_states(make_nlp, initial_state):
 
 
 @pytest.mark.parametrize("name", BILM_TF_MODELS)
-def test_carry_equals_tensorflow_s_streams(make_nlp, name):
-    """A Doc a stream, a sentence a batch of bilm-tf's."""
+def test_carry_equals_the_streams_of_bilm_tf(make_nlp, name):
+    """A Doc is a stream of bilm-tf, and a sentence is a batch."""
     nlp = make_nlp(weights=str(BILM_TF / name), initial_state="carry", store_layers=True, mix="top")
     streams, expected = zip(*read_batches()), zip(*read_bilm_tf(name))
     docs = []
@@ -85,7 +88,7 @@ def test_carry_equals_tensorflow_s_streams(make_nlp, name):
         np.testing.assert_array_equal(doc.tensor, doc._.elmo[-1])
 
 
-def test_windows_are_the_reference_s_run_apart(make_nlp):
+def test_windows_equal_separate_runs_of_the_reference(make_nlp):
     words = random.Random(0).choices(["bank", "river", "money", "the", "of"], k=25)
     nlp = make_nlp(segmenter=segmenter("windows", size=10, overlap=4), initial_state="zeros")
     got = nlp.get_pipe("elmo").predict([Doc(nlp.vocab, words)])[0]
@@ -96,8 +99,8 @@ def test_windows_are_the_reference_s_run_apart(make_nlp):
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)
-def test_same_text_same_vector(make_nlp, precision):
-    """Where the processor lacks a precision, in its next slower one."""
+def test_a_text_has_the_same_vectors_in_any_batch(make_nlp, precision):
+    """A processor without a precision computes in the next slower one."""
     texts = WEIRD + ["They sat on the bank . " * n for n in range(1, 12)]
     alone = make_nlp(cache=0, precision=precision)
     wanted = [alone(text).tensor for text in texts]
@@ -109,8 +112,8 @@ def test_same_text_same_vector(make_nlp, precision):
         np.testing.assert_allclose(doc.tensor, wanted[i], rtol=0, atol=atol)
 
 
-def test_a_stream_is_held_in_part_and_errors_go_to_their_handler(make_nlp, monkeypatch):
-    """Layers of 8 batches at a time; a batch that fails is given to spaCy's error handler."""
+def test_a_stream_is_read_in_parts_and_errors_go_to_the_handler(make_nlp, monkeypatch):
+    """Layers of at most 8 batches are in memory. spaCy's error handler gets a batch that fails."""
     nlp = make_nlp(max_batch_tokens=3)
     pipe, sizes, failed = nlp.get_pipe("elmo"), [], []
     predict = pipe.predict
@@ -157,7 +160,7 @@ BLOCK = {"@architectures": "spacy-elmo.BiLM.v1", "lstm_dim": 999}
         ({"model": BLOCK}, "lstm_dim is 12 there and 999 in the config"),
     ],
 )
-def test_weights_that_cannot_be_used(make_nlp, config, message):
+def test_weights_that_cannot_be_used_are_refused(make_nlp, config, message):
     nlp = make_nlp(**config)
     for use in (lambda: nlp("a"), nlp.initialize):
         check_refused(use, message)
@@ -165,7 +168,7 @@ def test_weights_that_cannot_be_used(make_nlp, config, message):
 
 @pytest.mark.training
 def test_initialize_reads_other_weights(make_nlp, tiny_weights):
-    """Initialized again without, what there is stays."""
+    """A second call without weights keeps those of the first."""
     nlp = make_nlp(weights=None)
     for components in ({"elmo": {"weights": str(tiny_weights)}}, {}):
         nlp.config["initialize"]["components"] = components
@@ -173,8 +176,9 @@ def test_initialize_reads_other_weights(make_nlp, tiny_weights):
         assert nlp("a").tensor.shape == (1, 12)
 
 
-def test_saved_pipeline_needs_no_weights_path(make_nlp, tiny_weights, tmp_path):
-    """Whether it was used or not; one without weights has none when it is loaded."""
+def test_a_saved_pipeline_needs_no_path_of_weights(make_nlp, tiny_weights, tmp_path):
+    """The pipeline may be unused when it is saved. One that was saved without weights is loaded
+    without weights."""
     moved = shutil.copytree(tiny_weights.parent, tmp_path / "weights")
     nlp, unused = (make_nlp(weights=str(moved)) for _ in range(2))
     wanted = nlp("The bank").tensor
@@ -190,7 +194,7 @@ def test_saved_pipeline_needs_no_weights_path(make_nlp, tiny_weights, tmp_path):
     check_refused(lambda: spacy.load(tmp_path / "none")("x"), "spacy_elmo.pretrained")
 
 
-def test_exclude_model(make_nlp, tmp_path):
+def test_an_excluded_model_is_not_saved_or_loaded(make_nlp, tmp_path):
     pipe, other = (make_nlp().get_pipe("elmo") for _ in range(2))
     other.set_bilm(BiLM(pipe.bilm.config))
     own = other.bilm.checksum()
@@ -204,7 +208,7 @@ def test_exclude_model(make_nlp, tmp_path):
     assert other.from_bytes(data).bilm.checksum() == pipe.bilm.checksum() != own
 
 
-def test_store_layers(make_nlp):
+def test_layers_that_are_not_stored_give_a_warning(make_nlp):
     doc = make_nlp()("a b")
     with pytest.warns(UserWarning, match='Add it with config={"store_layers": True}') as found:
         assert doc._.elmo is None
@@ -218,7 +222,7 @@ def test_store_layers(make_nlp):
 
 
 @pytest.mark.training
-def test_what_is_no_example_is_refused_as_by_spacy(nlp):
+def test_wrong_examples_are_refused_as_by_spacy(nlp):
     with pytest.raises(TypeError, match="E978.*Elmo.update"):
         nlp.get_pipe("elmo").update([nlp.make_doc("a b")])
     for get_examples in (None, list):
@@ -227,8 +231,8 @@ def test_what_is_no_example_is_refused_as_by_spacy(nlp):
 
 
 @pytest.mark.training
-def test_averages_of_pytorch_weights(make_nlp):
-    """Design, fact 7: `use_averages` swaps the biLM's weights too, and back."""
+def test_averages_of_the_weights_are_swapped_in_and_back(make_nlp):
+    """Design, fact 7: `use_averages` swaps the biLM's weights, too."""
     nlp = make_nlp(frozen=False)
     batch, _ = trained(nlp)
     sgd = Adam(0.05, use_averages=True)
@@ -243,7 +247,7 @@ def test_averages_of_pytorch_weights(make_nlp):
 
 
 @pytest.mark.training
-def test_no_docs_are_kept(make_nlp):
+def test_no_docs_stay_in_memory(make_nlp):
     nlp = make_nlp(frozen=False)
     batch, sgd = trained(nlp, tagger=tagger(concat_both()))
     seen = weakref.ref(nlp("A bank"))

@@ -1,5 +1,5 @@
-"""The gradient that reaches the language model through listeners, against
-finite differences of each component's own loss."""
+"""The gradient that reaches the language model through listeners, against finite differences of
+each component's own loss."""
 
 import copy
 import pickle
@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.training, pytest.mark.pipelines]
 
 
 def loss_of(nlp, batch, names):
-    """The sum of the components' cross-entropies, computed from what they predict:
-    its gradient is what spaCy's tagger and textcat start their backward pass with."""
+    """Sum the components' cross-entropies, computed from their predictions: spaCy's tagger and
+    textcat start their backward pass with the gradient of this sum."""
     total = 0.0
     docs = [nlp.make_doc(eg.reference.text) for eg in batch]
     for elmo in language_models(nlp).values():
@@ -99,7 +99,7 @@ def gradients_by_listeners(nlp, batch, how, exclude=(), upstream="elmo"):
 
 
 def slope(flat, place, loss, step=1e-2):
-    """Of the loss by one weight, by finite differences."""
+    """Compute the derivative of the loss by one weight with finite differences."""
     before, losses = flat[place].item(), []
     for change in (step, -step, 0.0):
         flat[place] = before + change
@@ -128,12 +128,12 @@ CASES += [("two components", how, [name]) for how in HOW for name in ("tagger", 
 
 
 @pytest.mark.parametrize(("setup", "how", "excluded"), CASES)
-def test_update(make_nlp, setup, how, excluded):
-    """By `nlp.update`, and accumulated; with each component, or with one frozen."""
+def test_gradients_equal_finite_differences(make_nlp, setup, how, excluded):
+    """Updates are single or accumulated, with all components or with one frozen."""
     check(*build(make_nlp, SETUPS[setup]), how, excluded)
 
 
-def test_from_zeros_through_an_alignment(make_nlp, tmp_path):
+def test_gradients_from_zeros_pass_through_an_alignment(make_nlp, tmp_path):
     np.save(tmp_path / "w.npy", np.random.default_rng(3).normal(0, 0.5, (12, 12)))
     config = {"initial_state": "zeros", "align": str(tmp_path / "w.npy")}
     check(*build(make_nlp, SETUPS["one listener"], **config), "nlp.update")
@@ -141,8 +141,8 @@ def test_from_zeros_through_an_alignment(make_nlp, tmp_path):
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("upstream", ["elmo", "elmo_news"])
-def test_two_pipes(make_nlp, narrow_weights, how, upstream):
-    """One component listens to both, another one to either."""
+def test_gradients_of_two_pipes_equal_finite_differences(make_nlp, narrow_weights, how, upstream):
+    """One component listens to both pipes, and two listen to one each."""
     components = {
         "tagger": tagger(listen_to_both()),
         "tagger2": tagger(listener("elmo")),
@@ -152,7 +152,7 @@ def test_two_pipes(make_nlp, narrow_weights, how, upstream):
     check(nlp, batch, how, upstream=upstream)
 
 
-def test_grad_factor_scales(make_nlp):
+def test_grad_factor_scales_the_gradient(make_nlp):
     found = []
     for factor in (1.0, 0.25):
         nlp, batch = build(make_nlp, {"tagger": tagger(listener(grad_factor=factor))})
@@ -166,7 +166,7 @@ def bias_of(nlp):
 
 
 class Waiting:
-    """A pipeline with two listeners, whose updates are pending if one of them reports nothing.
+    """Pipeline with two listeners, whose updates are pending if one of them reports nothing.
 
     nlp (Language): The pipeline. It is initialized.
     batch (List[Example]): Examples without annotation for the second listener.
@@ -180,12 +180,12 @@ class Waiting:
         self.averages = {(self.shim.id, name): 1.5 * values for name, values in averages}
 
     def step(self, key, weights, gradient, lr_scale=1.0):
-        """An optimizer that changes only the language model."""
+        """Step only the language model, as an optimizer."""
         is_ours = key[0] == self.shim.id
         return weights - 10 * lr_scale * gradient if is_ours else weights, 0 * gradient
 
     def update(self, **settings):
-        """Update the language model of the start."""
+        """Update the language model from its first weights."""
         elmo = self.nlp.get_pipe("elmo")
         elmo.frozen, elmo.learn_rate_factor = False, 1.0
         elmo.set_bilm(self.start)
@@ -193,7 +193,7 @@ class Waiting:
         np.testing.assert_array_equal(self.bias(), self.start.arrays()[BIAS])
 
     def bias(self, nlp=None):
-        """Read without the pipe, which would finish the update."""
+        """Read the bias without the pipe, which would finish the update."""
         return weights_of((nlp or self.nlp).get_pipe("elmo").model.shims[0]._model)[BIAS]
 
 
@@ -215,7 +215,7 @@ def waiting(tiny_weights):
 
 @pytest.fixture(scope="module")
 def taken(waiting):
-    """The bias after the step."""
+    """Return the bias after the step."""
     waiting.update()
     waiting.nlp.get_pipe("elmo").predict([waiting.nlp.make_doc("They sat")])
     assert np.abs(waiting.bias() - waiting.start.arrays()[BIAS]).max() > 1e-3
@@ -273,7 +273,8 @@ NEEDS = {
 
 @pytest.mark.parametrize("need", NEEDS)
 def test_a_pending_step_is_taken_before_the_weights_are_needed(waiting, taken, need, tmp_path):
-    """With the gradient of the weights that computed the layers, not of the averages."""
+    """The gradient is computed with the weights that computed the layers, and not with the
+    averages."""
     waiting.update()
     returned = NEEDS[need](waiting, tmp_path / "pipeline")
     np.testing.assert_array_equal(waiting.bias(), taken)
@@ -317,7 +318,7 @@ def test_an_update_without_the_pipe_reads_layers_of_the_pending_step(waiting, ta
 
 
 def test_a_component_that_reads_other_docs_does_not_finish_the_update(make_nlp, monkeypatch):
-    """Such as the entity linker, which trains on the sentences around entities."""
+    """The entity linker trains on the sentences around entities."""
     nlp, batch = build(make_nlp, SETUPS["two components"])
     elmo = nlp.get_pipe("elmo")
     other = nlp.get_pipe("tagger2")
@@ -336,15 +337,14 @@ def test_a_component_that_reads_other_docs_does_not_finish_the_update(make_nlp, 
     assert not np.array_equal(weights_of(elmo.bilm)[BIAS], before)
 
 
-def test_a_look_at_the_pipe_finishes_nothing(waiting):
+def test_showing_the_pipe_does_not_finish_the_update(waiting):
     """A debugger may show it while the other listener still has to report."""
     waiting.update()
     assert "frozen=False" in repr(waiting.nlp.get_pipe("elmo"))
     np.testing.assert_array_equal(waiting.bias(), waiting.start.arrays()[BIAS])
 
 
-def test_a_component_that_fails_in_an_update(waiting, taken, monkeypatch):
-    """The update of the components before it is kept."""
+def test_a_failing_component_keeps_the_update_of_those_before_it(waiting, taken, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(waiting.nlp.get_pipe("elmo_crf"), "_gold", raise_broken)
         with pytest.raises(RuntimeError, match="broken"):
@@ -357,8 +357,8 @@ def raise_broken(*args, **kwargs):
     raise RuntimeError("broken")
 
 
-def test_a_gradient_that_is_not_finite_is_forgotten(waiting, taken):
-    """Whoever catches the error can go on with the next batch."""
+def test_a_gradient_that_is_not_finite_is_dropped(waiting, taken):
+    """A caller that catches the error can continue with the next batch."""
     waiting.update()
     bias = waiting.shim._model.stacks[0][0].bias
     bias.grad = torch.full_like(bias, torch.nan)
@@ -370,8 +370,8 @@ def test_a_gradient_that_is_not_finite_is_forgotten(waiting, taken):
     np.testing.assert_array_equal(waiting.bias(), taken)
 
 
-def test_gradient_of_an_earlier_part_is_applied(make_nlp):
-    """accumulate_gradient: the last part may bring no gradient of its own."""
+def test_the_gradient_of_an_earlier_part_is_applied(make_nlp):
+    """With accumulate_gradient, the last part may have no gradient of its own."""
     nlp, batch = build(make_nlp, SETUPS["one listener"])
     before = bias_of(nlp)
     nlp.update(batch, sgd=False)
@@ -380,8 +380,8 @@ def test_gradient_of_an_earlier_part_is_applied(make_nlp):
     assert not torch.equal(bias_of(nlp), before)
 
 
-def test_accumulated_by_hand(make_nlp):
-    """The parts without an optimizer wait for the listeners of the last part."""
+def test_updates_without_an_optimizer_accumulate(make_nlp):
+    """These parts wait for the listeners of the last part."""
     biases = []
     for last in (False, SGD(0.1)):
         nlp, batch = build(make_nlp, SETUPS["one listener"])
@@ -393,8 +393,8 @@ def test_accumulated_by_hand(make_nlp):
     torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
 
 
-def test_accumulated_by_hand_while_the_pipe_annotates(make_nlp):
-    """The prediction is between the pipe's update and the gradient of the last part."""
+def test_a_pipe_that_annotates_accumulates_the_same(make_nlp):
+    """The prediction comes between the pipe's update and the gradient of the last part."""
     biases = []
     for annotates in ([], ["elmo"]):
         nlp, batch = build(make_nlp, SETUPS["one listener"])
@@ -405,7 +405,7 @@ def test_accumulated_by_hand_while_the_pipe_annotates(make_nlp):
 
 
 @pytest.mark.parametrize("need", ["bilm", "next update"])
-def test_accumulated_and_then_no_listener(make_nlp, need):
+def test_a_last_part_without_listeners_applies_the_gradients(make_nlp, need):
     """The optimizer of the last part applies the gradients of the first one."""
     nlp, batch = build(make_nlp, SETUPS["one listener"])
     before = bias_of(nlp)
@@ -416,8 +416,8 @@ def test_accumulated_and_then_no_listener(make_nlp, need):
     assert not torch.equal(bias_of(nlp), before)
 
 
-def test_a_gradient_after_the_weights_were_read(make_nlp):
-    """It cannot be computed any more, and is not lost in silence."""
+def test_a_gradient_after_the_weights_were_read_is_an_error(make_nlp):
+    """The gradient cannot be computed any more, and must not be lost silently."""
     nlp, batch = build(make_nlp, SETUPS["one listener"])
     elmo = nlp.get_pipe("elmo")
     nlp.update(batch, sgd=False)
@@ -428,7 +428,7 @@ def test_a_gradient_after_the_weights_were_read(make_nlp):
         backprop([np.ones_like(values) for values in vectors])
 
 
-def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
+def test_a_component_can_read_a_batch_in_parts(make_nlp, monkeypatch):
     """The backward pass waits for the last part, so no gradient is lost."""
     biases = []
     for in_parts in (False, True):
@@ -448,8 +448,8 @@ def test_a_component_that_reads_a_batch_in_parts(make_nlp, monkeypatch):
 
 
 @pytest.mark.threads
-def test_a_thread_that_predicts_in_the_middle_of_an_update(make_nlp, monkeypatch):
-    """It does not finish the update, to which the second component still has to report."""
+def test_a_prediction_in_another_thread_does_not_change_an_update(make_nlp, monkeypatch):
+    """The second component still has to report to the update."""
     biases = []
     for is_disturbed in (False, True):
         nlp, batch = build(make_nlp, SETUPS["two components"])
@@ -468,8 +468,8 @@ def test_a_thread_that_predicts_in_the_middle_of_an_update(make_nlp, monkeypatch
     torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
 
 
-def test_an_update_in_a_thread_that_has_ended(waiting, taken):
-    """The next prediction finishes it, in whatever thread."""
+def test_an_update_of_a_thread_that_has_ended_is_finished(waiting, taken):
+    """The next prediction finishes it, in any thread."""
     thread = Thread(target=waiting.update)
     thread.start()
     thread.join()
@@ -478,7 +478,7 @@ def test_an_update_in_a_thread_that_has_ended(waiting, taken):
 
 
 class OtherLanguage(English):
-    """A subclass of a user's, which calls the method of its base class."""
+    """Subclass, as of a user, that calls the method of its base class."""
 
     lang = "en"
 
@@ -504,8 +504,8 @@ CALLS = {
 }
 
 
-def test_whoever_calls_update(tiny_weights, monkeypatch):
-    """A profiler's wrapper, a subclass and a partial object train the same weights."""
+def test_any_caller_of_update_trains_the_same_weights(tiny_weights, monkeypatch):
+    """The callers are a profiler's wrapper, a subclass and a partial object."""
     biases = []
     for call, prepare in CALLS.items():
         nlp = OtherLanguage() if call == "subclass" else spacy.blank("en")
@@ -526,9 +526,9 @@ def bias_of_weights(weights):
     return torch.tensor(read_weights(weights).arrays()[BIAS])
 
 
-def test_learn_rate_factor(make_nlp):
-    """A factor of a tenth is a tenth of the rate, for the language model alone. `Language.update`
-    calls finish_update before the listeners run: the step is taken when they have."""
+def test_learn_rate_factor_scales_the_rate_of_the_language_model(make_nlp):
+    """A tenth of the factor is a tenth of the rate, only for the language model. `Language.update`
+    calls finish_update before the listeners run, so the step is taken after them."""
     steps = []
     for rate, factor in ((0.01, 1.0), (0.1, 0.1)):
         nlp, batch = build(make_nlp, SETUPS["two components"], learn_rate_factor=factor)

@@ -1,4 +1,4 @@
-"""Pipelines of other languages and other token encoders than English models have."""
+"""Pipelines of other languages, and of other token encoders than English models have."""
 
 import copy
 import warnings
@@ -26,7 +26,7 @@ WIDTH = 12
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A random model of some characters and words, as ELMoForManyLangs writes it."""
+    """Return a random model of some characters and words, as ELMoForManyLangs writes it."""
     return write_random(tmp_path_factory.mktemp("german") / "142", seed=2)
 
 
@@ -36,7 +36,7 @@ def pipeline(folder, lang="de", **config):
     return nlp
 
 
-def test_vectors_are_the_mean_of_the_reference_s_layers():
+def test_vectors_are_the_mean_of_the_layers_of_the_reference():
     nlp = pipeline(MANYLANGS, "xx", mix="average", initial_state="zeros", store_layers=True)
     for words, expected in zip(*read_manylangs()):
         doc = nlp.get_pipe("elmo")(Doc(nlp.vocab, words=words))
@@ -45,7 +45,7 @@ def test_vectors_are_the_mean_of_the_reference_s_layers():
 
 
 @pytest.mark.parametrize("reader", [None, "spacy-elmo.manylangs.v1"])
-def test_saved_and_loaded_with_equal_vectors(folder, tmp_path, reader):
+def test_a_saved_pipeline_has_equal_vectors(folder, tmp_path, reader):
     weights = str(folder) if reader is None else {"@weights_readers": reader, "path": str(folder)}
     nlp = pipeline(folder, weights=weights)
     text = "Käthe wohnt in Köln , 漢字 und Überraschungen inklusive ."
@@ -59,7 +59,7 @@ def test_saved_and_loaded_with_equal_vectors(folder, tmp_path, reader):
     assert read_weights(tmp_path / "pipeline").config == nlp.get_pipe("elmo").bilm.config
 
 
-def test_default_sizes_follow_and_others_are_a_promise(folder):
+def test_default_sizes_follow_the_weights_and_others_must_agree(folder):
     nlp = spacy.blank("de")
     nlp.add_pipe("elmo", config={"weights": str(folder)})
     assert nlp("Es regnet .").tensor.shape == (3, WIDTH)
@@ -113,8 +113,8 @@ def test_fine_tuning_reaches_words_and_code_points(folder):
 @pytest.mark.parametrize(
     ("lang", "of", "n_warnings"), [("de", "en", 1), ("en", "en", 0), ("xx", "en", 0), ("de", "", 0)]
 )
-def test_weights_of_another_language(recwarn, lang, of, n_warnings):
-    """One warning, at the first use."""
+def test_weights_of_another_language_give_one_warning(recwarn, lang, of, n_warnings):
+    """The warning comes at the first use."""
     bilm = tiny_bilm()
     bilm.provenance = {"lang": of} if of else {}
     nlp = spacy.blank(lang)

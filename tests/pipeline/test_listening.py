@@ -1,4 +1,4 @@
-"""Knowledge of a listener about its pipe: the width, and the weights that it was trained on.
+"""A listener knows the width of its pipe, and the weights that it was trained with.
 
 `spacy.EntityLinker.v2` reads the width of its tok2vec when it is built."""
 
@@ -38,7 +38,7 @@ def make_kb(vocab):
 
 
 def trained(nlp, tok2vec):
-    """The linker's model, and the losses of some updates."""
+    """Return the linker's model, and the losses of some updates."""
     model = {"@architectures": "spacy.EntityLinker.v2", "tok2vec": tok2vec}
     linker = nlp.add_pipe("entity_linker", config={"model": model})
     linker.set_kb(make_kb)
@@ -56,7 +56,7 @@ def trained(nlp, tok2vec):
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_entity_linker_without_width(make_nlp, kind, tmp_path):
+def test_an_entity_linker_needs_no_width(make_nlp, kind, tmp_path):
     without, given = BLOCKS[kind]
     nlp = make_nlp()
     model, losses, docs = trained(nlp, without)
@@ -104,7 +104,7 @@ def read_weights_of_another(nlp, folder):
 
 
 @pytest.mark.parametrize("change", [replaced_pipe, replaced_weights, read_weights_of_another])
-def test_other_weights_of_equal_sizes(trained_tagger, change, tmp_path):
+def test_other_weights_of_equal_sizes_give_a_warning(trained_tagger, change, tmp_path):
     nlp, text = trained_tagger, "Maria swims"
     with check_warned(0):
         nlp(text)
@@ -120,17 +120,16 @@ def test_other_weights_of_equal_sizes(trained_tagger, change, tmp_path):
         nlp(text)
 
 
-def test_a_component_that_was_initialized_again_was_trained_with_no_weights(
-    trained_tagger, tmp_path
-):
+def test_a_component_that_was_initialized_again_does_not_warn(trained_tagger, tmp_path):
     replaced_weights(trained_tagger, tmp_path)
     with check_warned(0):
         trained_tagger.initialize(lambda: examples(trained_tagger))
         trained_tagger("Maria swims")
 
 
-def test_the_same_weights_again(trained_tagger, tmp_path):
-    """Another file or precision, and weights that were fine-tuned together, are the same."""
+def test_the_same_weights_do_not_warn(trained_tagger, tmp_path):
+    """Weights are the same from another file or in another precision, or if they were fine-tuned
+    together."""
     nlp, text = trained_tagger, "Maria swims"
     nlp.to_disk(tmp_path)
     with check_warned(0):

@@ -1,3 +1,5 @@
+"""Models that are found by path, name or language, and errors for other things."""
+
 import shutil
 
 import numpy as np
@@ -19,8 +21,8 @@ def layers(nlp):
 
 
 @pytest.mark.pipelines
-def test_pipelines_and_weights(tmp_path, nlp, tiny_weights):
-    """With the settings of the pipeline."""
+def test_pipelines_and_weights_are_loaded(tmp_path, nlp, tiny_weights):
+    """A pipeline keeps its settings."""
     nlp.rename_pipe("elmo", "vectors")
     nlp.to_disk(tmp_path / "model")
     expected = layers(nlp)
@@ -32,7 +34,7 @@ def test_pipelines_and_weights(tmp_path, nlp, tiny_weights):
     assert (layers(read_pipeline(str(tmp_path / "model"))) == layers(nlp)).all()
 
 
-def test_packages_and_languages(tmp_path, monkeypatch, tiny_weights):
+def test_packages_and_languages_are_found(tmp_path, monkeypatch, tiny_weights):
     (tmp_path / "de_elmo").mkdir()
     (tmp_path / "de_elmo" / "meta.json").touch()
     monkeypatch.syspath_prepend(tmp_path)
@@ -44,7 +46,7 @@ def test_packages_and_languages(tmp_path, monkeypatch, tiny_weights):
 
 
 @pytest.mark.pipelines
-def test_what_is_no_language_model(tmp_path, nlp):
+def test_pipelines_without_a_language_model_are_refused(tmp_path, nlp):
     blank = spacy.blank("en")
     check_refused(lambda: elmo_pipe(blank), "no 'elmo' pipe; it has no component")
     blank.add_pipe("sentencizer")
@@ -58,7 +60,7 @@ def test_what_is_no_language_model(tmp_path, nlp):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_names_that_are_numbers(tmp_path, monkeypatch, tiny_weights):
+def test_a_name_can_be_a_number(tmp_path, monkeypatch, tiny_weights):
     """spaCy parses `--paths.elmo 142` as a number."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(tiny_weights.parent, "142")

@@ -1,4 +1,4 @@
-"""Memory: inside `nlp.memory_zone()`, and after long work."""
+"""Memory of a pipeline: inside `nlp.memory_zone()`, in Docs that stay, and in long runs."""
 
 import gc
 import json
@@ -43,8 +43,8 @@ print(json.dumps(figures))
 
 
 @pytest.mark.pipelines
-def test_inside_a_memory_zone(make_nlp):
-    """What a zone leaves behind is invalid: nothing of the pipe's may refer to it."""
+def test_a_pipe_works_inside_memory_zones(make_nlp):
+    """Strings of a zone are invalid after it, so the pipe must not refer to them."""
     nlp, other = (make_nlp(store_layers=True) for _ in range(2))
     n_strings, seen = len(nlp.vocab.strings), []
     for number in range(3):
@@ -66,7 +66,7 @@ def test_inside_a_memory_zone(make_nlp):
 
 
 def bytes_held_by(array):
-    """Those of whatever it is a view of, in numpy or in PyTorch."""
+    """Return the number of bytes of an array, or of the array or tensor under a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array.nbytes if array.base is None else array.base.untyped_storage().nbytes()
@@ -77,8 +77,8 @@ def bytes_held_by(array):
     ("segmenter", "initial_state"),
     [("sentences.v2", "warm"), ("sentences.v2", "carry"), ("windows.v1", "warm")],
 )
-def test_a_doc_keeps_nothing_of_its_batch(make_nlp, segmenter, initial_state):
-    """One Doc out of thousands may stay: with its own bytes, not with those of its batch."""
+def test_a_doc_does_not_keep_its_batch_in_memory(make_nlp, segmenter, initial_state):
+    """One Doc of thousands may stay, with only its own bytes."""
     segmenters = {"@segmenters": f"spacy-elmo.{segmenter}", "size": 6, "overlap": 2}
     nlp = make_nlp(store_layers=True, segmenter=segmenters, initial_state=initial_state)
     texts = ["The bank lends money .", "", "He sat by the river and it ran on and on and on ."]
@@ -90,7 +90,7 @@ def test_a_doc_keeps_nothing_of_its_batch(make_nlp, segmenter, initial_state):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_a_listener_inside_a_memory_zone(nlp):
+def test_a_listener_works_inside_memory_zones(nlp):
     batch, sgd = trained(nlp, tagger=tagger(concat_both()))
     for _ in range(3):
         nlp.update(batch, sgd=sgd)
@@ -105,9 +105,9 @@ def test_a_listener_inside_a_memory_zone(nlp):
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-def test_memory_is_flat(tiny_weights):
-    """From the middle of the run on, beside spaCy alone on the same text: its tables of
-    strings grow in a memory zone as well, if by little."""
+def test_memory_stays_flat(tiny_weights):
+    """Memory is compared from the middle of the run on with spaCy alone on the same text, because
+    spaCy's tables of strings grow a little in a memory zone, too."""
     with_elmo, alone = (
         json.loads(run_python("-c", BEGIN + SCRIPT, weights)) for weights in (tiny_weights, "")
     )
@@ -131,8 +131,8 @@ print(json.dumps([doc._.elmo.nbytes / 2**20, memory("VmHWM") - before]))
 @pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-def test_a_long_doc():
-    """Its layers once, and beside them the tensor, a third of them."""
+def test_a_long_doc_has_its_layers_only_once_in_memory():
+    """The tensor takes a third of the layers' memory in addition."""
     layers, peak = json.loads(run_python("-c", BEGIN + LONG_DOC))
     print(f"{layers:.0f} MB of layers, peak {peak:.0f} MB above")
     assert peak < 1.5 * layers

@@ -1,4 +1,5 @@
-"""Design, facts 3 and 5: own processes, for a hang must not take pytest along."""
+"""Design, facts 3 and 5: `n_process` works with each start method. The tests start processes,
+because a hang must not block pytest."""
 
 import os
 import sys
@@ -52,7 +53,7 @@ if __name__ == "__main__":
         pytest.param("spawn", ["float32", "bfloat16"], marks=pytest.mark.slow),
     ],
 )
-def test_n_process(tiny_weights, tmp_path, method, precisions):
+def test_several_processes_give_the_same_vectors(tiny_weights, tmp_path, method, precisions):
     if method == "fork" and sys.platform != "linux":
         pytest.skip("fork is Linux's start method")
     script = tmp_path / "script.py"
@@ -63,7 +64,7 @@ def test_n_process(tiny_weights, tmp_path, method, precisions):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_fork_while_weights_are_laid_out():
+def test_a_fork_while_weights_are_laid_out_does_not_hang():
     bilm, held, done = tiny_bilm(), threading.Event(), threading.Event()
 
     def lay_out():

@@ -1,5 +1,5 @@
-"""NaN and infinity: no weight of a language model learns from them, and one that gives or holds
-them says so. What components do is in `test_awkward_docs.py`."""
+"""NaN and infinity: no weight of a language model learns from them, and a model with them says so.
+`test_awkward_docs.py` tests components."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ from helpers.trained import trained
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_a_gradient_within_the_language_model(make_nlp):
-    """No weight learns from it, those whose own gradient is finite neither."""
+def test_a_gradient_that_is_not_finite_changes_no_weight(make_nlp):
+    """Weights whose own gradient is finite do not change either."""
     nlp = make_nlp(frozen=False)
     _, optimizer = trained(nlp)
     bilm = nlp.get_pipe("elmo").bilm
@@ -34,8 +34,8 @@ def test_a_gradient_within_the_language_model(make_nlp):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_a_rate_far_too_high(make_nlp):
-    """The language model ends with a message, not with vectors of NaN."""
+def test_a_rate_far_too_high_is_an_error(make_nlp):
+    """Otherwise the vectors would be NaN."""
     nlp = make_nlp(frozen=False, learn_rate_factor=1e38)
     with pytest.raises(ValueError, match=r"not finite.* [Ll]ower .*learn_rate"):
         trained(nlp, 5, textcat=textcat(listener()))
@@ -43,8 +43,8 @@ def test_a_rate_far_too_high(make_nlp):
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_weights_too_large(make_nlp, tmp_path, precision):
-    """They can be read, and their products cannot be computed."""
+def test_weights_whose_products_overflow_are_an_error(make_nlp, tmp_path, precision):
+    """These weights can be read."""
     module = tiny_module()
     with torch.no_grad():
         for weight in module.encoder.parameters():
@@ -59,8 +59,8 @@ def test_weights_too_large(make_nlp, tmp_path, precision):
     assert len(nlp("")) == 0
 
 
-def test_large_vectors_are_vectors():
-    """Whose sum is too large for a float32, and which are not."""
+def test_large_finite_vectors_are_accepted():
+    """Only their sum is too large for a float32."""
     bilm = tiny_bilm()
     matrix = np.full([bilm.config.width] * 2, 1e36, dtype="float32")
     layers = bilm.replace(alignment=matrix).embed([["a"] * 500])[0][0]
@@ -71,8 +71,8 @@ def test_large_vectors_are_vectors():
 
 @pytest.mark.pipelines
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_no_such_model_is_written(make_nlp, tmp_path, value):
-    """Nor does it replace one."""
+def test_a_model_that_is_not_finite_is_not_written(make_nlp, tmp_path, value):
+    """The older model stays."""
     nlp = make_nlp(frozen=False)
     nlp.to_disk(tmp_path)
     file = tmp_path / "elmo" / "model.safetensors"

@@ -1,3 +1,6 @@
+"""`replace_listeners`: a component with its own language model answers as before, in any
+pipeline."""
+
 import copy
 import logging
 import pickle
@@ -48,8 +51,8 @@ def answers(doc):
 
 @pytest.mark.training
 @pytest.mark.parametrize("name", SETUPS)
-def test_replace_save_and_load(make_nlp, name, tmp_path):
-    """Other paths than those of its listeners are refused, and change nothing."""
+def test_replaced_listeners_answer_the_same_when_loaded(make_nlp, name, tmp_path):
+    """Paths without a listener are refused, and change nothing."""
     windows = {"@segmenters": "spacy-elmo.windows.v1", "size": 5, "overlap": 2}
     nlp = make_nlp(segmenter=windows, initial_state="zeros", precision="bfloat16")
     config, listeners, places = SETUPS[name]
@@ -89,8 +92,8 @@ def test_replace_save_and_load(make_nlp, name, tmp_path):
 
 
 @pytest.mark.training
-def test_a_wrapper_around_replace_listeners(nlp, monkeypatch):
-    """The paths are checked whoever calls spaCy's function, and an iterator is refused."""
+def test_paths_are_checked_behind_a_wrapper(nlp, monkeypatch):
+    """An iterator of paths is refused."""
     original = Language.replace_listeners
     monkeypatch.setattr(Language, "replace_listeners", lambda *args: original(*args))
     trained(nlp, tagger=tagger(concat_input()))
@@ -105,8 +108,8 @@ def test_a_wrapper_around_replace_listeners(nlp, monkeypatch):
 
 
 @pytest.mark.training
-def test_an_error_of_spacy_between_the_callbacks(nlp):
-    """The next call finds the config that spaCy has changed, and repairs it."""
+def test_a_config_that_an_error_left_changed_is_repaired(nlp):
+    """spaCy raises the error between its callbacks. The next call repairs the config."""
     trained(nlp, ner=ner(concat_both()))
     replace = partial(nlp.replace_listeners, "elmo", "ner")
     with pytest.raises(ValueError, match="E886"):
@@ -138,7 +141,7 @@ def change_sourced(nlp):
 
 @pytest.mark.training
 @pytest.mark.parametrize("change", [change_none, change_copied, change_pickled, change_sourced])
-def test_pipelines_that_did_not_make_the_pipe(nlp, change, tmp_path):
+def test_listeners_can_be_replaced_in_copied_pipelines(nlp, change, tmp_path):
     trained(nlp, 1)
     wanted = answers(nlp("Maria swims"))
     nlp = change(nlp)
@@ -150,7 +153,7 @@ def test_pipelines_that_did_not_make_the_pipe(nlp, change, tmp_path):
 
 
 @pytest.mark.training
-def test_replaced_component_trains_on(make_nlp):
+def test_a_replaced_component_can_be_trained(make_nlp):
     nlp = make_nlp(frozen=False)
     batch, sgd = trained(nlp, 5)
     elmo = nlp.get_pipe("elmo")
@@ -173,8 +176,8 @@ def test_replaced_component_trains_on(make_nlp):
 
 
 @pytest.mark.training
-def test_tok2vec_elmo_from_config(tiny_weights, tmp_path):
-    """Without an elmo pipe from the start: the weights are read by initialize."""
+def test_tok2vec_elmo_can_come_from_a_config(tiny_weights, tmp_path):
+    """The pipeline has no elmo pipe from the start; initialize reads the weights."""
     block = {"@architectures": "spacy-elmo.Tok2VecElmo.v1", "weights": str(tiny_weights)}
     block |= {"bilm": pretrained(tiny_weights)["model"], "mix": listener()["mix"]}
     nlp = spacy.blank("en")
@@ -202,7 +205,7 @@ def test_a_wrong_path_in_a_config_is_refused_before_the_training(nlp, tmp_path):
 
 @pytest.mark.parametrize("paths", [BOTH, BOTH[::-1]])
 def test_each_path_keeps_the_settings_of_its_mix(nlp, paths):
-    """They are needed where a saved config is trained from the start."""
+    """A training that starts from a saved config needs them."""
     first, second = concat_input(), listener(layer_norm=True)
     first["embed"]["elmo"]["mix"]["l2"] = 0.5
     nlp.add_pipe("tagger", config=tagger(beside(first, second)))
@@ -214,7 +217,9 @@ def test_each_path_keeps_the_settings_of_its_mix(nlp, paths):
 @pytest.mark.training
 @pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("name", ["tagger", "elmo"])
-def test_train_warns_of_what_is_true(make_nlp, frozen, name, tmp_path, caplog, monkeypatch):
+def test_train_warns_only_of_layers_that_change(
+    make_nlp, frozen, name, tmp_path, caplog, monkeypatch
+):
     """The layers of a pipe that is fine-tuned change under a frozen tagger."""
     nlp = make_nlp(frozen=frozen)
     batch, _ = trained(nlp)

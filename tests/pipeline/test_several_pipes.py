@@ -1,4 +1,4 @@
-"""Several language models in one pipeline, each with listeners of its own."""
+"""Several language models in one pipeline: each listener reads its own pipe, after any change."""
 
 import copy
 import shutil
@@ -34,7 +34,8 @@ PIPES = ("elmo", "elmo_news")
 
 @pytest.fixture
 def make_two(make_nlp, narrow_weights):
-    """A pipeline with `elmo`, 12 wide, three layers, and `elmo_news`, 10 wide, two layers."""
+    """Return a function that makes a pipeline with `elmo`, 12 wide with three layers, and
+    `elmo_news`, 10 wide with two layers."""
 
     def make(other=None, **config):
         nlp = make_nlp(**config)
@@ -61,7 +62,7 @@ def layers_of(weights):
 @pytest.mark.training
 @pytest.mark.parametrize("frozen", [True, False])
 def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_weights):
-    """Without width and n_layers, which follow the pipe that is named."""
+    """The listeners have no width and n_layers, which follow the named pipe."""
     wide, narrow = ({**ANY, "upstream": name} for name in PIPES)
     each_its_own = {"tagger": tagger(wide), "textcat": textcat(narrow)}
     nlp = trained(make_two(frozen=frozen), each_its_own, n_updates=0)
@@ -82,7 +83,7 @@ def test_each_listener_reads_its_pipe(make_two, frozen, tiny_weights, narrow_wei
 
 @pytest.mark.training
 @pytest.mark.parametrize("frozen", [(True, False), (False, True)])
-def test_one_frozen_and_one_not(make_two, frozen):
+def test_only_the_pipe_that_is_not_frozen_learns(make_two, frozen):
     nlp = make_two(frozen=frozen[0], other={"frozen": frozen[1]})
     pipes = [nlp.get_pipe(name) for name in PIPES]
     before = [weights_of(pipe.bilm) for pipe in pipes]
@@ -94,9 +95,9 @@ def test_one_frozen_and_one_not(make_two, frozen):
 
 @pytest.mark.training
 @pytest.mark.parametrize("kind", ["memory", "disk"])
-def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path, kind):
-    """In memory each pipe has its own; in one file they are told apart by their weights. What is
-    scored is kept, too."""
+def test_kept_features_belong_to_their_pipe(make_two, computed, tmp_path, kind):
+    """In memory each pipe has its own. In one file the keys contain a checksum of the weights.
+    Features of scored Docs are kept, too."""
     path = {"path": str(tmp_path / "features.sqlite")} if kind == "disk" else {}
     features = {"@feature_caches": f"spacy-elmo.{kind}.v1", **path}
     nlp = trained(make_two(features=features), {"tagger": tagger(listen_to_both())}, 0)
@@ -116,8 +117,8 @@ def test_kept_features_are_of_the_right_pipe(make_two, computed, tmp_path, kind)
 
 @pytest.mark.training
 @pytest.mark.commands
-def test_what_is_kept_of_both(make_two, tmp_path):
-    """Pipelines on disk, Docs that go from process to process, mixes that are shown."""
+def test_saved_pipelines_and_docs_keep_both_pipes(make_two, tmp_path):
+    """Pipelines are on disk, Docs go from process to process, and mixes are shown."""
     nlp = trained(make_two(frozen=False), {"tagger": tagger(listen_to_both())})
     nlp.to_disk(tmp_path / "pipeline")
     doc, again = nlp(TEXT), spacy.load(tmp_path / "pipeline")(TEXT)
@@ -146,7 +147,7 @@ def test_what_is_kept_of_both(make_two, tmp_path):
 
 
 @pytest.mark.training
-def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
+def test_the_listener_of_one_pipe_can_be_replaced(make_two, tmp_path):
     """A component listens to both, with mixes of different settings."""
     both = listen_to_both()
     both["elmo"]["mix"]["layer_norm"] = True
@@ -167,8 +168,8 @@ def test_replace_the_listener_of_one_pipe(make_two, tmp_path):
 
 
 @pytest.mark.training
-def test_replace_a_listener_beside_one_of_any_pipe(make_two):
-    """The other listener says "*", and is connected to the nearer pipe."""
+def test_a_listener_can_be_replaced_beside_one_of_any_pipe(make_two):
+    """The other listener has the upstream "*", and is connected to the nearer pipe."""
     both = listen_to_both()
     both["elmo"] = ANY
     nlp = trained(make_two(), {"tagger": tagger(both)}, n_updates=0)
@@ -189,7 +190,7 @@ def test_vectors_are_those_of_the_last_pipe_that_sets_them(make_two, set_vectors
 
 @pytest.mark.training
 def test_any_is_the_nearest_pipe_before(nlp, narrow_weights):
-    """A pipe whose listeners find a nearer one stores nothing."""
+    """A pipe does not store layers if its listeners find a nearer one."""
     nlp.add_pipe("textcat", config=textcat(ANY))
     pipe = nlp.get_pipe("elmo")
     assert pipe.listening_components == ["textcat"]
@@ -210,8 +211,8 @@ def test_any_is_the_nearest_pipe_before(nlp, narrow_weights):
 
 @pytest.fixture(scope="module")
 def trained_once(tiny_weights, tmp_path_factory):
-    """A folder of a pipeline with two pipes of equal sizes; the tagger was trained on the nearer
-    one, `second`. With the outputs of its tok2vec."""
+    """Return a folder of a pipeline with two pipes of equal sizes, and the outputs of its tok2vec.
+    The tagger was trained on the nearer pipe, `second`."""
     folder = tmp_path_factory.mktemp("two")
     other = reference.write_random(folder / "other", TINY_OPTIONS, seed=3)
     nlp = spacy.blank("en")
@@ -224,13 +225,13 @@ def trained_once(tiny_weights, tmp_path_factory):
 
 @pytest.fixture
 def load_two(trained_once, tmp_path):
-    """Loads it from a folder of the test's own."""
+    """Return a function that loads the pipeline from the test's own copy."""
     return partial(spacy.load, shutil.copytree(trained_once[0], tmp_path / "pipeline"))
 
 
 @pytest.fixture
 def reads_second(trained_once):
-    """Whether the tagger of a pipeline still reads `second`."""
+    """Return a function that checks whether the tagger of a pipeline still reads `second`."""
     mean = trained_once[1]
     return lambda nlp: np.abs(vectors_of(nlp) - mean).max() < 0.1 * np.abs(mean).max()
 
@@ -251,7 +252,7 @@ def renamed_and_saved(nlp):
 
 
 def sourced(nlp):
-    """Pipes from another pipeline, of which one gets another name."""
+    """Source the pipes from another pipeline; one gets another name."""
     new = spacy.blank("en")
     for name in ("second", "first", "tagger"):
         new.add_pipe(name, source=nlp, name="renamed" if name == "second" else name)
@@ -272,7 +273,7 @@ def trained_on(nlp):
 
 
 def initialized_while_it_is_disabled(nlp):
-    """As `spacy train` does with frozen components."""
+    """Initialize as `spacy train` does with frozen components."""
     with nlp.select_pipes(disable=["second"]):
         nlp.initialize(lambda: examples(nlp))
 
@@ -298,7 +299,7 @@ def test_any_stays_the_pipe_it_was_trained_on(load_two, reads_second, change):
 
 
 def check_zeros(nlp):
-    """Another pipe's layers do not take the place of those that are missing."""
+    """Check that the tagger reads zeros, and not another pipe's layers."""
     nlp.get_pipe("first").store_layers = True
     with pytest.warns(UserWarning, match="'tagger' predicts from zeros.*'second'"):
         assert not vectors_of(nlp).any()
@@ -311,10 +312,10 @@ def with_wrapped_linking(monkeypatch):
 
 @pytest.mark.training
 @pytest.mark.parametrize("prepare", [lambda monkeypatch: None, with_wrapped_linking])
-def test_component_in_another_pipeline_without_its_pipe(
+def test_a_component_sourced_without_its_pipe_reads_zeros(
     load_two, reads_second, prepare, monkeypatch
 ):
-    """It does not read the pipe in the pipeline that it comes from."""
+    """The component does not read the pipe in its first pipeline."""
     prepare(monkeypatch)
     nlp, new = load_two(), spacy.blank("en")
     for name in ("first", "tagger"):
@@ -326,9 +327,9 @@ def test_component_in_another_pipeline_without_its_pipe(
 
 
 @pytest.mark.training
-def test_component_in_another_pipeline_without_any_pipe(load_two, reads_second):
-    """spaCy calls nothing of the pipe, which stays connected to the component: both pipelines
-    have the same component. A prediction warns."""
+def test_a_component_sourced_without_any_pipe_warns(load_two, reads_second):
+    """spaCy does not call the pipe, which stays connected to the component: both pipelines contain
+    the same component."""
     nlp, new = load_two(), spacy.blank("en")
     new.add_pipe("tagger", source=nlp)
     with pytest.warns(UserWarning, match="'tagger' predicts from zeros.*'second'"):
@@ -359,7 +360,7 @@ def test_a_pipe_that_is_removed_is_not_trained(load_two, change):
 
 @pytest.mark.training
 def test_a_disabled_pipe_initializes_a_new_component_that_names_it(load_two):
-    """As `spacy train` does with a sourced pipe that is frozen: only its name is disabled."""
+    """`spacy train` disables a sourced pipe that is frozen only by its name."""
     nlp, new = load_two(), spacy.blank("en")
     for name in ("first", "second"):
         new.add_pipe(name, source=nlp)
@@ -372,8 +373,8 @@ def test_a_disabled_pipe_initializes_a_new_component_that_names_it(load_two):
 
 @pytest.mark.training
 @pytest.mark.parametrize("name", ["first", "second"])
-def test_any_loaded_with_a_pipe_disabled(load_two, reads_second, name):
-    """The pipe that it was trained on is connected even if it was disabled when it was loaded."""
+def test_any_is_connected_to_a_pipe_that_was_disabled_on_loading(load_two, reads_second, name):
+    """The component was trained on this pipe."""
     nlp = load_two(disable=[name])
     if name == "second":
         check_zeros(nlp)

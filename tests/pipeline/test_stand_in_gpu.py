@@ -1,4 +1,5 @@
-"""Pipelines on a GPU, with a stand-in of cupy: its arrays refuse NumPy's."""
+"""Pipelines on a GPU: a stand-in for cupy, whose arrays refuse NumPy's, finds arrays on the wrong
+device."""
 
 from functools import partial
 
@@ -25,7 +26,7 @@ def on_gpu(monkeypatch):
 
 
 def on_cpu_and_gpu(run, monkeypatch):
-    """The results of a function on the CPU and with the stand-in."""
+    """Return the results of a function on the CPU and with the stand-in."""
     expected = run()
     before = get_current_ops()
     try:
@@ -45,8 +46,8 @@ def test_the_stand_in_refuses_what_cupy_refuses(on_gpu):
     assert float((ours * ours).sum()) == 5.0
 
 
-def test_mix_of_numpy_s_arrays(on_gpu):
-    """A language model returns NumPy's."""
+def test_a_mix_on_the_gpu_reads_arrays_of_numpy(on_gpu):
+    """A language model returns such arrays."""
     mix = ScalarMix(3, layer_norm=True)
     X = [np.ones((3, 2, 4), "f")]
     Y, backprop = mix(X, is_train=True)
@@ -55,7 +56,7 @@ def test_mix_of_numpy_s_arrays(on_gpu):
 
 
 def weights_after_updates(tiny_weights, task, frozen, replaced):
-    """The losses, and a weight of the language model."""
+    """Return the losses, and a weight of the language model."""
     spacy.util.fix_random_seed(0)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"weights": str(tiny_weights), "frozen": frozen})
@@ -80,7 +81,7 @@ CASES += [(CRF, True, False), (CRF, True, True), (CRF, False, True)]
 @pytest.mark.parametrize(
     ("task", "frozen", "replaced"), CASES, ids=lambda value: getattr(value, "factory", None)
 )
-def test_tasks(tiny_weights, task, frozen, replaced, monkeypatch):
+def test_tasks_train_the_same_on_the_gpu(tiny_weights, task, frozen, replaced, monkeypatch):
     run = partial(weights_after_updates, tiny_weights, task, frozen, replaced)
     (expected, weights), (losses, ours) = on_cpu_and_gpu(run, monkeypatch)
     np.testing.assert_allclose(losses, expected, rtol=1e-3)
@@ -88,8 +89,7 @@ def test_tasks(tiny_weights, task, frozen, replaced, monkeypatch):
 
 
 @pytest.mark.pipelines
-def test_checksum_of_a_pipe_that_was_trained_between(make_nlp, on_gpu):
-    """Layers of the weights before are outdated."""
+def test_layers_are_outdated_after_a_training_on_the_gpu(make_nlp, on_gpu):
     nlp = make_nlp(store_layers=True)
     elmo, text = nlp.get_pipe("elmo"), "They sat"
     doc = nlp(text)

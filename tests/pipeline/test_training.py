@@ -1,4 +1,5 @@
-"""`spacy train`, and what becomes of its pipelines."""
+"""`spacy train`: pipelines learn, their scores are the same in a new process, and the configs
+work."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -24,7 +25,7 @@ CONFIGS = [*ROOT.glob("project/configs/training/*.cfg"), *ROOT.glob("configs/tra
 
 
 def train_for(steps, folder, config, output, overrides):
-    """`spacy train` on the corpus of a folder, with two evaluations."""
+    """Run `spacy train` on the corpus of a folder, with two evaluations."""
     overrides |= dict.fromkeys(["paths.train", "paths.dev"], str(folder / "corpus.spacy"))
     overrides |= {"training.max_steps": steps, "training.eval_frequency": steps // 2}
     train(config, output, overrides=overrides)
@@ -32,7 +33,7 @@ def train_for(steps, folder, config, output, overrides):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, tiny_weights):
-    """A pipeline with NER and textcat that listen, trained by `spacy train`."""
+    """Train a pipeline with NER and textcat that listen with `spacy train`."""
     folder = tmp_path_factory.mktemp("trained")
     corpus = DocBin(docs=[eg.reference for eg in examples(spacy.blank("en"))])
     corpus.to_disk(folder / "corpus.spacy")
@@ -48,7 +49,7 @@ def trained(tmp_path_factory, tiny_weights):
 
 @pytest.mark.processes
 @pytest.mark.training
-def test_learns_and_evaluates_to_the_same_score_in_a_new_process(trained):
+def test_a_trained_pipeline_has_the_same_score_in_a_new_process(trained):
     model = trained / "training" / "model-best"
     best = srsly.read_json(model / "meta.json")["performance"]
     assert best["ents_f"] == 1.0 and best["cats_score"] > 0.6
@@ -76,7 +77,7 @@ def test_configs_are_filled_and_valid(path, tmp_path):
 @pytest.mark.training
 @pytest.mark.parametrize("name", ["ner_elmo_alone", "ner_input_output"])
 def test_configs_train_with_a_model_of_any_width(name, trained, tiny_weights, tmp_path):
-    """Here 12, and 256 by default."""
+    """The width is 12, and 256 by default."""
     config = ROOT / "configs" / "training" / f"{name}.cfg"
     train_for(2, trained, config, tmp_path, {"paths.elmo": str(tiny_weights)})
     node = spacy.load(tmp_path / "model-last").get_pipe("elmo").listeners[0]

@@ -1,4 +1,4 @@
-"""The texts of small runs."""
+"""Texts of small runs."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from helpers.runs import write_texts
 
 @pytest.fixture(scope="session")
 def texts(tmp_path_factory):
-    """A folder with `train.txt`, some hundred words, and `dev.txt`."""
+    """Return a folder with `train.txt`, some hundred words, and `dev.txt`."""
     made = tmp_path_factory.mktemp("texts")
     write_texts(made)
     return made
@@ -17,5 +17,5 @@ def texts(tmp_path_factory):
 
 @pytest.fixture
 def folder(texts, tmp_path):
-    """The test's own folder, with a copy of the texts."""
+    """Return the test's own folder, with a copy of the texts."""
     return shutil.copytree(texts, tmp_path, dirs_exist_ok=True)

@@ -1,3 +1,5 @@
+"""Settings of a run for a budget of machines and time: sizes grow with the budget and the text."""
+
 from itertools import product
 
 import numpy as np
@@ -17,7 +19,7 @@ MUCH = 2_000_000_000  # tokens: the text is no limit
         ("8gpus,3days", Budget(n_gpus=8, minutes=4320)),
     ],
 )
-def test_parse_budget(text, expected):
+def test_budgets_are_parsed(text, expected):
     assert parse_budget(text) == expected
 
 
@@ -28,13 +30,13 @@ NO_BUDGETS = """
 
 
 @pytest.mark.parametrize("text", list(map(str.strip, NO_BUDGETS.split(";"))))
-def test_what_is_no_budget(text):
+def test_other_text_is_no_budget(text):
     with pytest.raises(ValueError, match=r'2 cores, 60 minutes.*1 GPU, 1 day.*"the paper"') as info:
         parse_budget(text)
     assert f"'{text}'" in str(info.value)
 
 
-# 6,000 tokens/s for an hour, 2,560 tokens a step: 8,437 steps, of which ten are evaluated.
+# 6,000 tokens/s for an hour, 2,560 tokens a step: 8,437 steps with ten evaluations.
 SMALL = """lstm_dim=512 projection_dim=128 n_layers=2 cell_clip=3.0 proj_clip=3.0
 use_skip_connections=True char_embed_dim=16 filters=[[1,32],[2,32],[3,64],[4,128],[5,256]]
 n_highway=1 activation=relu max_characters_per_token=50 max_size=30000 batch_size=128
@@ -63,7 +65,7 @@ FEW = "min_count=1 dropout=0.1 max_epochs=20 warmup_steps=48 eval_frequency=9 ev
         ("1 GPU, 9 days", 50_000, FEW),
     ],
 )
-def test_settings_of_budgets(budget, n_tokens, expected):
+def test_budgets_choose_the_expected_settings(budget, n_tokens, expected):
     sections = [*choose(parse_budget(budget), n_tokens).sections().values()]
     sections += [section["advanced"] for section in sections if "advanced" in section]
     found = {k: str(v).replace(" ", "") for section in sections for k, v in section.items()}
@@ -96,7 +98,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("budget", STEPS)
-def test_steps_of_the_ladder(budget):
+def test_larger_budgets_choose_larger_models(budget):
     choice = choose(parse_budget(budget), MUCH)
     found = choice.model.lstm_dim, choice.model.projection_dim, choice.training.batch_size
     assert found == STEPS[budget]
@@ -109,7 +111,7 @@ def test_little_text_keeps_the_model_small():
 
 
 def test_more_never_makes_the_model_smaller():
-    """More time, machines or text; and a GPU is more than any number of cores."""
+    """More may be time, machines or text. A GPU is more than any number of cores."""
 
     def rank(kind, n, minutes, n_tokens):
         return LADDER.index(choose_sizes(Budget(**{kind: n, "minutes": minutes}), n_tokens))

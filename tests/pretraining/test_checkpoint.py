@@ -1,3 +1,5 @@
+"""Checkpoints: damage is found, the one before is used, and other settings are named."""
+
 import io
 import os
 import pickle
@@ -36,7 +38,7 @@ def step_read(folder):
     return read_checkpoint(folder)["states"]["progress"]["step"]
 
 
-def test_the_last_ones_are_kept_and_files_of_other_programs_stay(tmp_path):
+def test_the_last_checkpoints_and_files_of_other_programs_stay(tmp_path):
     folder = tmp_path / "checkpoints"
     assert read_checkpoint(folder) is None
     folder.mkdir()
@@ -54,7 +56,7 @@ def test_the_last_ones_are_kept_and_files_of_other_programs_stay(tmp_path):
 
 
 class Code:
-    """Pickled, it is a call."""
+    """Object whose pickle is a call."""
 
     def __reduce__(self):
         return os.mkdir, ("trap",)
@@ -85,13 +87,13 @@ def saved(content):
 
 
 def flipped(data, place):
-    """One bit is another."""
+    """Return the data with one bit flipped."""
     return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
 
 
 @pytest.mark.parametrize("how", TORN)
-def test_torn_file_is_skipped_for_the_one_before(tmp_path, monkeypatch, capsys, how):
-    """And no code in it is run."""
+def test_a_torn_file_is_skipped_for_the_one_before(tmp_path, monkeypatch, capsys, how):
+    """No code in it runs."""
     monkeypatch.chdir(tmp_path)
     save_after(tmp_path, 1, 3)
     oldest, newest = checkpoints(tmp_path)
@@ -108,7 +110,7 @@ def test_torn_file_is_skipped_for_the_one_before(tmp_path, monkeypatch, capsys, 
     assert not Path("trap").exists()
 
 
-def test_any_flipped_bit_is_seen_or_no_matter(tmp_path):
+def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path):
     save_after(tmp_path, 1, 3)
     newest, numbers = checkpoints(tmp_path)[-1], np.random.default_rng(0)
     data, whole = newest.read_bytes(), saved(read_checkpoint(tmp_path))
@@ -123,8 +125,9 @@ def test_any_flipped_bit_is_seen_or_no_matter(tmp_path):
     assert seen > 20
 
 
-def test_torn_file_does_not_push_out_a_whole_one(tmp_path):
-    """A run that fell back writes checkpoints of earlier steps than the torn one's."""
+def test_a_torn_file_does_not_displace_a_whole_one(tmp_path):
+    """A run that used an older checkpoint writes checkpoints of earlier steps than the torn
+    one's."""
     trainer = save_after(tmp_path, 2)
     (tmp_path / "checkpoint-0000000009.pt").write_bytes(b"")
     for step in (3, 4):
@@ -134,8 +137,8 @@ def test_torn_file_does_not_push_out_a_whole_one(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.99])
-def test_file_that_may_not_grow(tmp_path, share):
-    """The system's own error, in PyTorch's writer: no file may be larger than this."""
+def test_a_full_disk_leaves_the_old_checkpoints(tmp_path, share):
+    """The system limits the size of files, so PyTorch's writer gets the system's own error."""
     trainer = save_after(tmp_path, 1)
     size = checkpoints(tmp_path)[0].stat().st_size
     before = files_of(tmp_path)
@@ -148,7 +151,7 @@ def test_file_that_may_not_grow(tmp_path, share):
     assert step_read(tmp_path) == 2
 
 
-def test_what_is_not_finite_is_not_written(tmp_path):
+def test_weights_that_are_not_finite_are_not_written(tmp_path):
     trainer = save_after(tmp_path, 1)
     trainer.step()
     before = files_of(tmp_path)
@@ -174,7 +177,7 @@ def content(tmp_path_factory):
 
 
 def check(content, changes, corpus="abc"):
-    """Whether a run with changed settings is the same."""
+    """Check whether a run with changed settings is the same."""
     settings = pretraining_config(**RANDOM)
     for name, value in changes.items():
         section, key = name.split(".")
@@ -183,7 +186,7 @@ def check(content, changes, corpus="abc"):
     module.check_same_run(content, check_config(Config(settings)), corpus)
 
 
-def test_what_must_not_differ_is_named(content):
+def test_settings_that_must_not_differ_are_named(content):
     changes = {"system.seed": 3, "nlp.lang": "de", "model.lstm_dim": 20, "vocabulary.min_count": 2}
     changes |= {"model.filters": [[1, 4]], "corpus.noise": 0.5, "pretraining.vocabulary": "new"}
     training = {"learn_rate": 0.5, "softmax": "full", "dropout": 0.1}
@@ -201,14 +204,14 @@ def test_what_must_not_differ_is_named(content):
 
 
 def test_another_initial_model_has_its_own_sizes(content):
-    """They are not listed as differences."""
+    """Sizes are not listed as differences."""
     with pytest.raises(ValueError, match="pretraining.init was None and is 'somewhere'") as error:
         check(content, {"pretraining.init": "somewhere"})
     assert "model." not in str(error.value)
 
 
 def test_settings_newer_than_a_checkpoint_are_not_compared(content):
-    """But sizes are: they have the same defaults in each version."""
+    """Sizes are compared, because they have the same defaults in each version."""
     name = "training.advanced.muon_learn_rate"
     unknown = {name, "model.use_skip_connections", "vocabulary.max_size"}
     known = {name: value for name, value in content["config"].items() if name not in unknown}
@@ -230,8 +233,7 @@ def test_learning_rates_may_rise_only_with_another_batch(content):
             check(content, {**batch, "training.dropout": 0.1})
 
 
-def test_what_may_differ(content):
-    """Limits and evaluations."""
+def test_limits_and_evaluations_may_differ(content):
     changes = {"max_epochs": 3, "max_steps": 99, "max_tokens": 5, "max_minutes": 1, "patience": 7}
     changes |= {"eval_frequency": 9, "eval_tokens": 8, "keep": 5}
     changes |= {"checkpoint_minutes": 0.5, "accumulate_gradient": 4}

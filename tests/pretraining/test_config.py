@@ -1,3 +1,5 @@
+"""Configs of `pretrain`: overrides, defaults, and errors that name file and key."""
+
 import re
 
 import pytest
@@ -13,7 +15,7 @@ EXAMPLE = PROJECT / "configs" / "pretraining" / "litbank.cfg"
 
 
 @pytest.mark.training
-def test_example_config_with_overrides():
+def test_overrides_change_the_example_config():
     overrides = {"paths.train": "a.txt", "corpus.dev": ["b.txt", "c.txt"], "system.seed": 4}
     overrides |= {"training.max_minutes": 0.5, "model.n_layers": 3, "nlp.lang": "de"}
     config = read_config(EXAMPLE, overrides)
@@ -23,7 +25,7 @@ def test_example_config_with_overrides():
 
 
 @pytest.mark.training
-def test_names_that_are_numbers():
+def test_a_path_can_be_a_number():
     """spaCy parses `--paths.train 1848` as a number."""
     overrides = {"paths.train": 1848, "corpus.dev": [1849, "b.txt"], "pretraining.init": 142}
     config = read_config(EXAMPLE, overrides)
@@ -31,7 +33,7 @@ def test_names_that_are_numbers():
     assert config.pretraining.init == "142"
 
 
-def test_byte_order_mark(tmp_path):
+def test_a_byte_order_mark_is_skipped(tmp_path):
     (tmp_path / "a.cfg").write_text(EXAMPLE.read_text("utf8"), "utf-8-sig")
     texts = {"paths.train": "a", "paths.dev": "b"}
     assert read_config(tmp_path / "a.cfg", texts) == read_config(EXAMPLE, texts)
@@ -80,7 +82,7 @@ SAID = {
         ("batch_size", 4, r"\[training.advanced\] has no setting 'batch_size'"),
     ],
 )
-def test_errors_of_the_advanced_block(name, value, message):
+def test_errors_of_the_advanced_block_name_the_key(name, value, message):
     settings = pretraining_config()
     settings["training"]["advanced"][name] = value
     with pytest.raises(ValueError, match=f"^my.cfg: .*{message}"):
@@ -88,7 +90,7 @@ def test_errors_of_the_advanced_block(name, value, message):
 
 
 @pytest.mark.parametrize("has_block", [True, False])
-def test_override_of_the_advanced_block(tmp_path, has_block):
+def test_the_advanced_block_can_be_overridden(tmp_path, has_block):
     settings = Config(pretraining_config())
     if not has_block:
         del settings["training"]["advanced"]
@@ -99,7 +101,7 @@ def test_override_of_the_advanced_block(tmp_path, has_block):
 
 
 @pytest.mark.parametrize("setting", [*WRONG.split(), *SAID])
-def test_error_names_source_and_key(setting):
+def test_errors_name_source_and_key(setting):
     section, key, value = re.split("[.=]", setting, maxsplit=2)
     settings = pretraining_config()
     settings.setdefault(section, {})[key] = _parse_override(value)
@@ -115,13 +117,13 @@ def test_error_names_source_and_key(setting):
     ["[corpus]\ntrain = ${paths.nothing}\n", "no section\n", "[nlp]\nlang = 1\nlang = 2\n"]
     + ["[nlp]\nlang = \xf6\n"],
 )
-def test_what_is_no_config(tmp_path, content):
+def test_files_that_are_no_config_are_refused(tmp_path, content):
     (tmp_path / "a.cfg").write_text(content, "latin-1")
     with pytest.raises(ValueError, match=r"^\S*a.cfg: .+$"):
         read_config(tmp_path / "a.cfg")
 
 
-def test_sections_that_were_left_out_and_unknown_ones(tmp_path):
+def test_missing_sections_have_defaults_and_unknown_ones_are_refused(tmp_path):
     (tmp_path / "a.cfg").write_text('[corpus]\ntrain = "a.txt"\ndev = "b.txt"\n')
     assert read_config(tmp_path / "a.cfg", {"training.max_steps": 3}).training.max_steps == 3
     with pytest.raises(ValueError, match="my.cfg: unknown sections: trainin"):

@@ -1,4 +1,4 @@
-"""Two processes over gloo, as `torchrun` starts them, do what one does."""
+"""Two processes over gloo, as `torchrun` starts them, compute the same as one."""
 
 import os
 import shutil
@@ -34,12 +34,12 @@ VARIANTS = [
     {"softmax": "sampled", "optimizer": "muon"},
 ]
 ADAPTIVE = [{"softmax": "adaptive"}]
-# By rank: what "auto" means on machines of which one has instructions for bfloat16.
+# By rank: "auto" on two machines, where only one has instructions for bfloat16.
 UNLIKE = [{"optimizer": "muon", "precision": ("bf16", "float32")}]
 
 
 def observe(folder, processes, variants):
-    """Of some steps: gradients, losses and what was read; figures and weights after them."""
+    """Return gradients, losses and windows of some steps, and figures and weights after them."""
     return [observe_one(folder, processes, variant) for variant in variants]
 
 
@@ -64,7 +64,7 @@ def observe_one(folder, processes, variant):
 
 
 def observe_and_save(folder, jobs):
-    """What each process does; `observe` is the one process's, too."""
+    """Run the steps in each process. The single process calls `observe`, too."""
     processes = Processes.join()
     try:
         found = [observe(texts, processes, variants) for texts, variants in jobs]
@@ -74,10 +74,10 @@ def observe_and_save(folder, jobs):
 
 
 def run_two(work, *arguments, statuses=(0, 0)):
-    """Call a function in two processes; they are killed where they wait for each other for ever.
-    What they print. They meet at a store of this process, as at that of `torchrun`, which listens
-    before its port is given to anybody. They are forks, which need not import PyTorch and spaCy
-    again: `test_run_on_two_processes` has new processes."""
+    """Call a function in two processes, and return what they print. They are killed if they wait
+    for each other forever. They meet at a store of this process, as with `torchrun`. The store
+    listens before any process gets its port. The processes are forks, which need not import PyTorch
+    and spaCy again. Only `test_a_run_on_two_processes_equals_one` starts new processes."""
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
     shared["TORCHELASTIC_USE_AGENT_STORE"] = "True"
@@ -101,7 +101,7 @@ def run_two(work, *arguments, statuses=(0, 0)):
 
 
 def write_uneven_texts(folder):
-    """The first half of the text, the first process's, has no rare word."""
+    """Write texts whose first half, which the first process reads, has no rare word."""
     common = [f"c{i}" for i in range(8)]
     lines = [" ".join(common)] * 30
     lines += [" ".join([f"r{i}", f"r{i + 1}", *common[:6]]) for i in range(30)]
@@ -116,9 +116,9 @@ def assert_near(found, expected, tolerance):
 
 @pytest.mark.training
 @forks
-def test_two_processes_compute_what_one_does(tmp_path):
-    """Also where the tail of the adaptive softmax gets no gradient in one of them, and where they
-    are processors of two kinds."""
+def test_two_processes_compute_the_same_as_one(tmp_path):
+    """In one case the tail of the adaptive softmax gets no gradient in one process. In another the
+    processors are of two kinds."""
     usual, uneven = tmp_path / "usual", tmp_path / "uneven"
     for folder, write in ((usual, write_texts), (uneven, write_uneven_texts)):
         folder.mkdir()
@@ -155,8 +155,8 @@ def test_two_processes_compute_what_one_does(tmp_path):
 
 
 @pytest.mark.training
-def test_run_on_two_processes(folder):
-    """The whole command: one process writes and speaks, and one can go on."""
+def test_a_run_on_two_processes_equals_one(folder):
+    """The whole command runs: one process writes and prints, and one process can resume."""
     settings = {"max_steps": 6, "eval_frequency": 2, "checkpoint_minutes": 1e-9, "keep": 10}
     run_config(folder, **settings, state_reset=0.3).to_disk(folder / "run.cfg")
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -187,16 +187,17 @@ def restarted(folder):
 
 @pytest.mark.training
 @forks
-def test_restarted_after_the_other_machine_failed(folder):
-    """`torchrun` counts restarts on the machine of the process that failed; the first process,
-    on another, must not begin anew."""
+def test_a_restart_after_the_other_machine_failed_resumes(folder):
+    """`torchrun` counts restarts on the machine of the process that failed. The first process, on
+    another machine, must not begin again."""
     pretrain(run_settings(folder, max_steps=2, eval_frequency=2), folder / "out")
     run_two(restarted, folder)
     assert [row["step"] for row in metrics(folder / "out")] == [2, 4]
 
 
 def silent():
-    """The patience is short only when both are there, however long that took."""
+    """Join and never answer. The timeout is short only after both processes have joined, however
+    long that took."""
     processes = Processes.join()
     assert dist.group.WORLD._get_backend(module.CPU).options._timeout == module.STEP_PATIENCE
     dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), dist.group.WORLD)
@@ -212,8 +213,8 @@ def silent():
 
 
 @forks
-def test_a_process_that_never_answers(tmp_path):
-    """As one whose machine was switched off: its connection stays open."""
+def test_a_process_that_never_answers_ends_the_run(tmp_path):
+    """The connection stays open, as if the other machine was switched off."""
     (errors,) = run_two(silent, statuses=(3,))
     assert "another process of the run ended" in errors
     assert "`resume=True`" in errors

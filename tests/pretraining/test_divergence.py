@@ -15,8 +15,8 @@ from helpers.runs import arrays, metrics, run_settings
 pytestmark = pytest.mark.training
 
 
-def test_a_rate_far_too_high(folder):
-    """Of whose perplexity there is no float: no model of it is written, and the run failed."""
+def test_a_rate_far_too_high_fails_the_run(folder):
+    """The perplexity is no finite float, and no model is written."""
     config = run_settings(folder, learn_rate=1e3, max_steps=4)
     message = r"perplexity became inf.* lower learn_rate \(1000"
     with pytest.raises(FloatingPointError, match=message):
@@ -26,7 +26,7 @@ def test_a_rate_far_too_high(folder):
 
 @pytest.fixture
 def diverging(monkeypatch):
-    """From step 5 on a rate of 0.01 is far too high, and one below is not."""
+    """Make a rate of 0.01 far too high from step 5 on, but not a lower one."""
     original = trainer.learn_rate_factor
 
     def factor(settings, step, *args):
@@ -37,9 +37,9 @@ def diverging(monkeypatch):
 
 
 @pytest.mark.parametrize(("optimizer", "eval_frequency"), [("adam", 6), ("adam", 8), ("muon", 3)])
-def test_the_advice_for_a_run_that_diverged(folder, diverging, optimizer, eval_frequency):
-    """Lower the rate, and resume: what was written before is finite, and the run comes to its
-    end. With the same rate it diverges again."""
+def test_the_advice_for_a_run_that_diverged_works(folder, diverging, optimizer, eval_frequency):
+    """The advice is to lower the rate and resume. Files that were written before are finite, and
+    the run finishes. With the same rate it diverges again."""
     output = folder / "output"
     settings = {"optimizer": optimizer, "max_steps": 8, "eval_frequency": eval_frequency}
     settings["checkpoint_minutes"] = 1e-9

@@ -1,5 +1,5 @@
-"""Two machines, as two agents of `torchrun` with a process each: one is lost, and the run goes on
-with the other from the last checkpoint."""
+"""Runs on two machines, as two agents of `torchrun` with a process each: after one is lost, the
+other resumes from the last checkpoint."""
 
 import os
 import signal
@@ -60,8 +60,8 @@ pytestmark = [
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts one of the machines. What they know of each other is held here: the store listens
-    before its port is given to anybody."""
+    """Return a function that starts one of the machines. They meet at a store of this process,
+    which listens before any machine gets its port."""
     write_texts(tmp_path)
     run_config(tmp_path, **SETTINGS, state_reset=0.3).to_disk(tmp_path / "run.cfg")
     (tmp_path / "windows").mkdir()
@@ -101,14 +101,14 @@ def lose(process):
 
 
 def windows(folder):
-    """What was read: step, digest of the window, number of processes."""
+    """Return what was read: step, digest of the window, and number of processes."""
     files = [path.read_text().splitlines() for path in (folder / "windows").iterdir()]
     lines = [line.split() for lines in files for line in lines]
     return [(int(step), digest, int(size)) for step, digest, size in lines]
 
 
 def wait_for_step(folder, step, size, *processes):
-    """Until a step was begun by so many processes together."""
+    """Wait until a number of processes has begun a step together."""
     while not any(s >= step and n == size for s, _, n in windows(folder)):
         for process in processes:
             assert process.poll() is None
@@ -116,12 +116,12 @@ def wait_for_step(folder, step, size, *processes):
 
 
 def assert_undisturbed(folder):
-    """It is the run of one process that nobody disturbed."""
+    """Check that the run equals a run of one process without interruption."""
     pretrain(run_settings(folder, **SETTINGS, state_reset=0.3), folder / "alone")
     assert_like_one(folder / "out", folder / "alone")
 
 
-def test_a_machine_is_lost(tmp_path, start):
+def test_the_run_resumes_without_a_lost_machine(tmp_path, start):
     first, second = start("first"), start("second")
     wait_for_step(tmp_path, 10, 2, first, second)
     lose(second)
@@ -134,13 +134,13 @@ def test_a_machine_is_lost(tmp_path, start):
     assert {step for step, *_ in found} == set(range(40))
     alone = [size for step, _, size in found if step == 39]
     assert alone == [1]
-    # Whoever reads a window, and how often: it is the same one.
+    # Every process reads the same window for a step, also when the step is repeated.
     assert len({(step, digest) for step, digest, _ in found}) == 40
     assert_undisturbed(tmp_path)
 
 
-def test_a_machine_joins(tmp_path, start):
-    """The run is stopped as by Ctrl-C, and goes on with both from where it was."""
+def test_a_machine_can_join(tmp_path, start):
+    """The run is stopped as by Ctrl-C, and both continue from there."""
     first = start("first", WAIT="7")
     wait_for_step(tmp_path, 7, 1, first)
     second = start("second")

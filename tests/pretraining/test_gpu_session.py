@@ -17,8 +17,8 @@ def session():
     return module
 
 
-def test_rehearsal(session, tmp_path, monkeypatch):
-    """The stage with the tests of the GPU starts pytest, so it is only noted here."""
+def test_a_rehearsal_has_a_result_of_each_stage(session, tmp_path, monkeypatch):
+    """The stage with the tests of the GPU would start pytest, so it is replaced."""
     monkeypatch.setattr(session.Session, "tests", lambda self: {"status": 0})
     monkeypatch.setattr(session, "predict", lambda bilm, n: 1.0 * n)  # takes a second each
     results = session.main(["--rehearse", "--output", str(tmp_path)])
@@ -34,7 +34,7 @@ def test_rehearsal(session, tmp_path, monkeypatch):
     assert run["metrics"][-1]["step"] == 6
 
 
-def test_stage_that_fails_is_noted_and_the_next_one_runs(session, tmp_path, monkeypatch):
+def test_a_failing_stage_is_noted_and_the_next_one_runs(session, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "profile_steps", lambda *_: 1 / 0)
     skipped = ["--skip", "tests", "sweep", "run"]
     monkeypatch.setattr(session, "predict", lambda *_: 1.0)

@@ -1,4 +1,5 @@
-"""Runs that go on from a model that exists."""
+"""Runs that start from an existing model: its weights, its vocabulary and its softmax, or a new
+one."""
 
 import shutil
 from dataclasses import replace
@@ -36,8 +37,8 @@ SAID = {"attribution": "Of Maria's letters.", "licence": "CC-BY-4.0", "tokens": 
 
 @pytest.fixture(scope="module")
 def folder(texts, tmp_path_factory):
-    """With a pipeline of each kind of softmax, and weights in AllenNLP's format, `allennlp`
-    without a softmax and `whole` with one."""
+    """Return a folder with a pipeline for each kind of softmax, and weights in AllenNLP's format:
+    `allennlp` without a softmax and `whole` with one."""
     made = shutil.copytree(texts, tmp_path_factory.mktemp("made") / "init")
     for kind in ("sampled", "adaptive"):
         pretrain(run_settings(made, softmax=kind, max_steps=4, seed=3), made / kind)
@@ -67,9 +68,9 @@ def check_bilm(model, expected):
     [("sampled-model", "sampled"), ("sampled-model", "full"), ("adaptive-model", "adaptive")]
     + [("whole", "sampled")],
 )
-def test_model_with_its_softmax(folder, name, kind):
-    """All weights, the vocabulary, and no time for the softmax alone; the config's sizes
-    are no matter."""
+def test_a_model_with_its_softmax_is_taken_over(folder, name, kind):
+    """All weights and the vocabulary are taken over, and no steps train only the softmax. The
+    config's sizes do not matter."""
     config = settings_of(folder, name, softmax=kind)
     config = config.model_copy(update={"bilm": read_weights(folder / "allennlp").config})
     model, softmax_warmup = initial_model(config, OTHER)
@@ -85,7 +86,7 @@ def test_model_with_its_softmax(folder, name, kind):
 @pytest.mark.parametrize(
     ("name", "kind"), [("sampled-model", "adaptive"), ("adaptive-model", "full")]
 )
-def test_softmax_of_another_kind_is_refused(folder, name, kind):
+def test_a_softmax_of_another_kind_is_refused(folder, name, kind):
     with pytest.raises(ValueError, match=rf"softmax is '{kind}'\. .* vocabulary = \"new\""):
         initial_model(settings_of(folder, name, softmax=kind), OTHER)
     config = settings_of(folder, name, init={"vocabulary": "new"}, softmax=kind)
@@ -94,7 +95,7 @@ def test_softmax_of_another_kind_is_refused(folder, name, kind):
 
 
 @pytest.mark.training
-def test_new_vocabulary_takes_over_the_words_it_knows(folder):
+def test_a_new_vocabulary_takes_over_known_words(folder):
     config = settings_of(folder, init={"vocabulary": "new", "softmax_warmup": 7})
     model, softmax_warmup = initial_model(config, OTHER)
     assert softmax_warmup == 7
@@ -113,8 +114,8 @@ def test_new_vocabulary_takes_over_the_words_it_knows(folder):
 
 @pytest.mark.training
 @pytest.mark.parametrize("has_lost_its_vocabulary", [False, True])
-def test_weights_without_a_softmax(folder, tmp_path, capsys, has_lost_its_vocabulary):
-    """Nor has one whose words nobody knows, which is said."""
+def test_weights_without_a_softmax_get_a_new_one(folder, tmp_path, capsys, has_lost_its_vocabulary):
+    """A softmax whose vocabulary is missing is replaced, too, with a message."""
     path = folder / "allennlp"
     if has_lost_its_vocabulary:
         path = shutil.copytree(folder / "whole", tmp_path / "model")
@@ -132,9 +133,9 @@ def test_weights_without_a_softmax(folder, tmp_path, capsys, has_lost_its_vocabu
 
 @pytest.mark.training
 @pytest.mark.parametrize("kind", ["sampled", "adaptive"])
-def test_new_softmax_is_trained_alone_first(folder, kind):
-    """The biLM stands still for so many steps, which is known; then all is trained; the rate
-    warms up anew; the figures before are those of the frozen biLM with its softmax."""
+def test_a_new_softmax_is_trained_alone_first(folder, kind):
+    """The biLM is frozen for a known number of steps. Then all weights are trained, after a second
+    warm-up of the rate. The first figures are those of the frozen biLM with its softmax."""
     more = {"softmax": kind, "max_steps": 9, "warmup_steps": 3}
     config = settings_of(folder, "allennlp", init={"softmax_warmup": 5}, **more)
     trainer = Trainer(config, OTHER, DEV)
@@ -160,8 +161,9 @@ def test_new_softmax_is_trained_alone_first(folder, kind):
 
 
 @pytest.mark.training
-def test_figures_before_take_no_time(folder, monkeypatch):
-    """An hour for an evaluation, a minute for a step: all of the minutes are for steps."""
+def test_the_first_figures_take_no_time_of_the_limit(folder, monkeypatch):
+    """An evaluation takes an hour and a step a minute, and all minutes of the limit are for
+    steps."""
     clock = [0.0]
     for name, seconds in (("start_step", 60), ("_perplexity", 3600)):
         note_calls(monkeypatch, Trainer, name, lambda _, s=seconds: clock.append(clock[-1] + s))
@@ -176,8 +178,10 @@ def test_figures_before_take_no_time(folder, monkeypatch):
 
 
 @pytest.mark.training
-def test_killed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypatch):
-    """And resumed without the model that it went on from, which may be gone."""
+def test_a_kill_during_or_after_the_training_of_the_softmax_can_be_resumed(
+    folder, tmp_path, monkeypatch
+):
+    """The run is resumed without its initial model, which may be gone."""
     init = {"softmax_warmup": 4}
     more = {"max_steps": 8, "dropout": 0.2, "checkpoint_minutes": 1e-9, "eval_frequency": 3}
     config = settings_of(folder, "allennlp", init=init, **more)
@@ -197,7 +201,7 @@ def test_killed_in_and_after_the_time_of_the_softmax(folder, tmp_path, monkeypat
     assert (out / "model-last" / "LICENSES_SOURCES").read_text("utf8") == SAID["attribution"]
 
 
-def test_types_of_products(monkeypatch):
+def test_precisions_are_types_of_products(monkeypatch):
     cpu = torch.device("cpu")
     assert product_dtype("float32", cpu) is None
     assert product_dtype("bf16", cpu) is torch.bfloat16
@@ -212,9 +216,9 @@ def test_types_of_products(monkeypatch):
 
 
 @pytest.mark.training
-def test_what_cannot_be_pretrained(folder, tmp_path):
-    """No model; and ready-made vectors beside the characters, which would be trained without
-    them."""
+def test_models_that_cannot_be_pretrained_are_refused(folder, tmp_path):
+    """There is no model, or it reads ready-made vectors besides characters, which it would be
+    trained without."""
     sizes = replace(tiny_bilm().config, n_words=4, word_embed_dim=5)
     bilm = BiLM(sizes, Vocabularies(words=InputVocabulary([*SPECIAL, "a"])))
     safetensors_file.write(bilm.freeze(), tmp_path / "a.safetensors")

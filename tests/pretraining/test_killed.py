@@ -1,4 +1,4 @@
-"""Killed at each step: a run that is resumed ends as one that was left alone."""
+"""Runs that are killed at each step: resumed, they end like a run without interruption."""
 
 import os
 import shutil
@@ -21,8 +21,9 @@ pytestmark = [
 ]
 
 
-def test_checkpoint(tmp_path):
-    """The one before it is there until the new one is; a later one leaves nothing else."""
+def test_a_kill_leaves_the_checkpoint_before(tmp_path):
+    """The old checkpoint stays until the new one is complete. A later checkpoint leaves no other
+    files."""
     trainer, later, folder = make(max_steps=9), make(max_steps=9), tmp_path / "checkpoints"
     trainer.step()
     save_checkpoint(trainer, tmp_path / "before", corpus="abc", keep=1)
@@ -49,7 +50,8 @@ def test_checkpoint(tmp_path):
 
 @pytest.fixture
 def run(tmp_path):
-    """Trains two steps on prepared text, with a checkpoint and an evaluation after each."""
+    """Return a function that trains two steps on prepared text, with a checkpoint and an evaluation
+    after each."""
     write_texts(tmp_path)
     prepare(tmp_path / "train.txt", tmp_path / "prepared", min_count=1, n_process=1)
     often = {"checkpoint_minutes": 1e-9, "eval_frequency": 1, "max_steps": 2, "keep": 1}
@@ -65,7 +67,8 @@ def run(tmp_path):
 
 
 def assert_same_run(folder, step=0):
-    """Weights bit by bit, each evaluation once, and nothing left over."""
+    """Check that weights are equal bit by bit, that each evaluation is there once, and that no
+    files are left over."""
     out, alone = folder / "out", folder / "alone"
     for name in ("model-last", "model-best"):
         assert_same_arrays(arrays(out, name), arrays(alone, name))
@@ -80,7 +83,7 @@ def assert_same_run(folder, step=0):
 @pytest.mark.corpora
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_run(run, tmp_path):
+def test_a_run_killed_at_any_step_can_be_resumed(run, tmp_path):
     for step in killed_at_each_step(run):
         in_child(run)
         assert_same_run(tmp_path, step)
@@ -92,7 +95,7 @@ def test_run(run, tmp_path):
 @pytest.mark.corpora
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_run_killed_again_and_again(run, tmp_path):
+def test_a_run_killed_repeatedly_can_be_resumed(run, tmp_path):
     for _ in killed_at_each_step(run):
         pass
     assert_same_run(tmp_path)

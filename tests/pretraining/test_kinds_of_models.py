@@ -1,4 +1,5 @@
-"""Models of one direction, of words, with a shared table, with highways, of code points."""
+"""Models of other kinds: of one direction, of words, with a shared table, with highways, of code
+points."""
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def settings(folder, name, **training):
 
 @pytest.mark.conversions
 @pytest.mark.parametrize("name", KINDS)
-def test_from_text_to_pipeline(folder, tmp_path, name):
+def test_every_kind_is_trained_from_text_to_a_pipeline(folder, tmp_path, name):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert pretrain(settings(folder, name, max_steps=6), whole)
     for steps in (3, 6):
@@ -72,8 +73,7 @@ def test_from_text_to_pipeline(folder, tmp_path, name):
     np.testing.assert_array_equal(one, other)
 
 
-def test_gradient_of_a_shared_table(folder):
-    """By finite differences."""
+def test_the_gradient_of_a_shared_table_equals_finite_differences(folder):
     more = {"dropout": 0.0, "state_reset": 0.0, "grad_clip": 1e9, "max_steps": 1}
     corpus = load_text(folder / "train.txt")
     trainer = Trainer(settings(folder, "shared, forward, full", **more), corpus, corpus)
@@ -101,9 +101,9 @@ def test_gradient_of_a_shared_table(folder):
         assert (table.grad * changes).sum().item() == pytest.approx(difference, rel=1e-5)
 
 
-def test_vocabulary_of_a_model_of_words(folder, tmp_path):
-    """The words that it reads are those that it predicts: the most frequent. Its two tables
-    do not become one, nor can other models have one."""
+def test_a_model_of_words_reads_the_words_that_it_predicts(folder, tmp_path):
+    """They are the most frequent words. A model with two tables cannot be trained with a shared
+    one, and other kinds of models cannot share a table."""
     pretrain(settings(folder, "words", max_steps=1), tmp_path / "out")
     for model, more, message in (
         ({}, {"init": {"init": str(tmp_path / "out" / "model-last")}}, "by two tables"),
@@ -123,8 +123,9 @@ def test_vocabulary_of_a_model_of_words(folder, tmp_path):
 
 
 @pytest.mark.conversions
-def test_going_on_from_manylangs(tmp_path):
-    """Its encoder and vocabularies stay, the softmax is new, and the way back is open."""
+def test_a_run_can_start_from_manylangs(tmp_path):
+    """The encoder and vocabularies stay, the softmax is new, and the result can be converted
+    back."""
     for name in ("train", "dev"):
         (tmp_path / f"{name}.txt").write_text("the naïve dog saw 日本 .\nit ran\n" * 30, "utf8")
     more = {"init": {"init": str(MANYLANGS), "softmax_warmup": 2}, "eval_frequency": 8}

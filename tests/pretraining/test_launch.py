@@ -1,4 +1,4 @@
-"""Processes of a run: `--gpus`, as many as GPUs, tried out on processors; and their memory."""
+"""Processes of a run: `--gpus` starts one per GPU, here on processors; and their memory."""
 
 import ctypes
 import platform
@@ -30,7 +30,7 @@ def folder(folder, monkeypatch):
 
 @pytest.fixture
 def see(monkeypatch):
-    """Says how many GPUs PyTorch sees."""
+    """Return a function that sets how many GPUs PyTorch sees."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
 
@@ -41,8 +41,8 @@ def run(*arguments, status):
 
 @pytest.mark.commands
 @pytest.mark.parametrize(("visible", "chosen"), [("", "3,0"), ("4,GPU-5,6,GPU-7", "GPU-7,4")])
-def test_command_starts_a_process_a_gpu(folder, see, monkeypatch, visible, chosen):
-    """Of those that are visible."""
+def test_the_command_starts_a_process_per_gpu(folder, see, monkeypatch, visible, chosen):
+    """Numbers of GPUs count the visible ones."""
     see(4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     given = []
@@ -56,7 +56,7 @@ def test_command_starts_a_process_a_gpu(folder, see, monkeypatch, visible, chose
 
 
 @pytest.mark.commands
-def test_none_of_the_gpus(folder, see, monkeypatch):
+def test_minus_1_trains_on_the_processor(folder, see, monkeypatch):
     see(4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     monkeypatch.setattr(module, "launch", None)
@@ -75,14 +75,14 @@ def test_none_of_the_gpus(folder, see, monkeypatch):
         (2, "all", "got 'all'"),
     ],
 )
-def test_gpus_that_are_not_there(folder, see, n, gpus, message):
+def test_missing_gpus_are_refused(folder, see, n, gpus, message):
     see(n)
     assert message in run(gpus, status=1)
     assert not (folder / "out").exists()
 
 
 @pytest.mark.processes
-def test_two_processes_stop(folder):
+def test_an_interrupt_stops_two_processes_after_the_step(folder):
     """Ctrl-C lets the step end and writes a checkpoint, as with one process."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(COMMAND, env=ENVIRONMENT, **pipes) as process:
@@ -98,8 +98,8 @@ def test_two_processes_stop(folder):
 @pytest.mark.processes
 @pytest.mark.commands
 @pytest.mark.slow
-def test_status_of_a_process_that_fails(folder):
-    """It says why, and the others that it does."""
+def test_a_failing_process_sets_the_exit_code(folder):
+    """The error is printed without a traceback."""
     settings = ["--nlp.lang", "zzz", "--corpus.format", "text"]
     done = subprocess.run([*COMMAND, *settings], env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 1
@@ -127,11 +127,11 @@ print(first, faults())
 
 @pytest.mark.processes
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone can be told")
-def test_freed_memory_is_not_taken_anew():
+def test_freed_memory_is_reused():
     first, then = map(int, run_python("-c", TAKE_AND_FREE).split())
     assert then < 0.1 * first
 
 
-def test_elsewhere_nothing_happens(monkeypatch):
+def test_memory_is_not_kept_without_glibc(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     assert allocator.keep_freed_memory() is False

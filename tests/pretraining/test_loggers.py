@@ -1,3 +1,6 @@
+"""Loggers of spaCy: they get the keys of spaCy's own training loop, and errors name their
+settings."""
+
 import io
 
 import pytest
@@ -32,7 +35,7 @@ CONFIG = check_config(Config(pretraining_config(eval_frequency=7)))
 
 
 def log(settings, *reports):
-    """What a logger prints, told of some reports with two steps before each."""
+    """Return what a logger prints about some reports with two steps before each."""
     stdout, stderr = io.StringIO(), io.StringIO()
     log_step, finalize = make_logger(settings, CONFIG, stdout, stderr)
     checkpoints = ()
@@ -48,8 +51,8 @@ def log(settings, *reports):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_step_info_has_what_spacys_loop_tells():
-    """The keys of spaCy's own training loop, and values of the same kinds."""
+def test_step_info_has_the_keys_of_spacys_loop():
+    """The values are of the same kinds."""
     from spacy.training.loop import train_while_improving
 
     other = spacy.blank("en")
@@ -68,7 +71,7 @@ def test_step_info_has_what_spacys_loop_tells():
     assert [type(value) for value in ours["checkpoints"][0]] == [float, int]
 
 
-def test_score_is_the_better_the_higher():
+def test_a_better_model_has_a_higher_score():
     first = step_info(REPORT)
     second = step_info(BETTER, first["checkpoints"], "out/model-last")
     assert first["score"] == -212.5
@@ -80,8 +83,8 @@ def test_score_is_the_better_the_higher():
     assert first["losses"] == {"elmo": 4.5}
 
 
-def test_loggers_of_a_chain():
-    """Each is told of the pipeline, of every step, and of the end."""
+def test_each_logger_of_a_chain_is_called():
+    """Each gets the pipeline, every step, and the end."""
     SEEN.clear()
     first, second = ({"@loggers": "test.Recorder.v1", "name": name} for name in "ab")
     chain = {"@loggers": "spacy.ChainLogger.v1", "logger1": first, "logger2": second}
@@ -99,7 +102,7 @@ def test_loggers_of_a_chain():
     ("version", "more"),
     [("v1", {"progress_bar": True}), ("v2", {}), ("v3", {"progress_bar": "train"})],
 )
-def test_console(version, more):
+def test_console_loggers_print_a_row_per_report(version, more):
     block = {"@loggers": f"spacy.ConsoleLogger.{version}"}
     header, _, row = (line.split() for line in log(block, REPORT).splitlines())
     assert header == ["E", "#", "LOSS", "ELMO", "SPEED", "SCORE"]

@@ -1,3 +1,5 @@
+"""The optimizer Muon: steps equal the published formula, and stay finite."""
+
 import math
 
 import numpy as np
@@ -12,7 +14,7 @@ A, B, C = 3.4445, -4.7750, 2.0315
 
 
 def newton_schulz(matrix):
-    """The published iteration, on one matrix in float64, as it is written down."""
+    """Compute the published iteration on one matrix, in float64."""
     x = matrix / (np.linalg.norm(matrix) + 1e-7)
     if x.shape[0] > x.shape[1]:
         return newton_schulz(matrix.T).T
@@ -25,7 +27,7 @@ def newton_schulz(matrix):
 @pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
 @pytest.mark.parametrize("columns", [16, 64])
 def test_nearly_singular_matrices_stay_finite_and_bounded(columns, product_dtype):
-    """Of rank one, and of singular values over twelve orders of magnitude."""
+    """One matrix has rank one, and one has singular values over twelve orders of magnitude."""
     rng = np.random.default_rng(2)
     u = np.linalg.qr(rng.standard_normal((16, 16)))[0]
     v = np.linalg.qr(rng.standard_normal((columns, 16)))[0]
@@ -40,8 +42,8 @@ def test_nearly_singular_matrices_stay_finite_and_bounded(columns, product_dtype
 @pytest.mark.parametrize(
     ("rows", "columns", "n_blocks"), [(12, 5, 4), (12, 2, 4), (1, 7, 1), (64, 64, 1), (128, 96, 4)]
 )
-def test_steps_are_the_formula(rows, columns, n_blocks, product_dtype):
-    """Momentum, blocks, scale and decay, in float64 by hand. Products in bfloat16 change only
+def test_steps_equal_the_formula(rows, columns, n_blocks, product_dtype):
+    """Momentum, blocks, scale and decay are computed in float64. Products in bfloat16 change only
     the direction, by some roundings."""
     rng = np.random.default_rng(3)
     start = rng.standard_normal((rows, columns))
@@ -71,8 +73,9 @@ def test_weights_without_gradient_stay():
     assert torch.equal(weight.detach(), torch.ones(4, 3))
 
 
-def test_matrices_of_a_bilm():
-    """Gates in fours, projections and highways whole; embeddings, filters, biases never."""
+def test_muon_trains_only_matrices_of_a_bilm():
+    """Gates are cut into four, projections and highways are whole; embeddings, filters and biases
+    are left out."""
     bilm = tiny_module(0)
     gates, whole = (group["params"] for group in muon_groups(bilm))
     names = {id(weight): name for name, weight in bilm.named_parameters()}

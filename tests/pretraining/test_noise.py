@@ -23,7 +23,7 @@ TYPES = WindowTypes(CORPUS.types)
 
 
 def is_one_edit(word, other):
-    """Somewhere a letter is left out, added or replaced, or two are in the other order."""
+    """Return whether a letter is left out, added or replaced, or two are swapped."""
     rests = [(word[i:], other[i:]) for i in range(len(word) + 1) if word[:i] == other[:i]]
     edited = (
         new in (old[1:], old[1::-1] + old[2:]) or new[1:] in (old, old[1:]) for old, new in rests
@@ -35,7 +35,7 @@ def window_of(step, corpus=CORPUS):
     return TrainingBatches(corpus, batch_size=4, unroll_steps=50, seed=0).at(step)
 
 
-def test_misspelled_by_one_edit():
+def test_words_are_misspelled_by_one_edit():
     rng = np.random.default_rng(0)
     found = [misspell("words", [*"aé"], rng) for _ in range(300)]
     assert all(is_one_edit("words", word) for word in found)
@@ -78,8 +78,8 @@ def test_words_of_other_scripts_and_with_signs_are_misspelled(word):
     "text",
     ["42", "of", "'s", "--", "<UNK>", "U.S.", "covid-19", "\u0301ab", "वह", "a-b", ""],
 )
-def test_words_that_stay(text):
-    """Words with digits or other signs, or with fewer than three letters, stay."""
+def test_words_with_digits_signs_or_few_letters_stay(text):
+    """Words with fewer than three letters cannot be misspelled."""
     assert not spelling_of(text).can_be_misspelled
 
 
@@ -98,7 +98,7 @@ def test_only_words_of_letters_are_misspelled_and_targets_stay():
     assert all(is_one_edit(word, other) for word, other in pairs)
 
 
-def test_share_of_words():
+def test_noise_is_the_share_of_misspelled_words():
     rng = np.random.default_rng(2)
     windows = [window_of(step) for step in range(200)]
     words = [CORPUS.types.index(word) for word in ("Misspelled", "words", "texts", "naïve")]
@@ -136,7 +136,7 @@ def test_case_changes_for_whole_streams_and_targets_stay():
     assert found == {str, str.lower, str.upper}
 
 
-def test_share_of_streams_with_changed_case():
+def test_case_noise_is_the_share_of_streams():
     rng = np.random.default_rng(3)
     windows = [window_of(step) for step in range(300)]
     shares = {}
@@ -151,7 +151,7 @@ def test_share_of_streams_with_changed_case():
     assert shares["MISSPELLED"] / total == pytest.approx(0.1, abs=0.06)
 
 
-def test_misspelled_words_of_another_case():
+def test_misspelled_words_keep_their_changed_case():
     rng = np.random.default_rng(4)
     window, types = change_case_of_inputs(window_of(0), TYPES, 0.99, rng)
     noisy, types = misspell_inputs(window, types, 0.99, rng)
@@ -162,7 +162,7 @@ def test_misspelled_words_of_another_case():
 
 @pytest.mark.training
 @pytest.mark.parametrize("kind", ["noise", "case_noise"])
-def test_trained_and_resumed_bit_by_bit(folder, kind):
+def test_a_run_with_noise_is_resumed_bit_by_bit(folder, kind):
     def run(steps, output, noise=0.5):
         settings = {**RANDOM, "decay": "none", "max_steps": steps, "checkpoint_minutes": 1e-9}
         config = run_config(folder, **settings)

@@ -1,3 +1,6 @@
+"""Optimizers: steps equal PyTorch's, rows of the softmax are updated alone, rates and moments
+move."""
+
 import copy
 import math
 from functools import partial
@@ -25,8 +28,8 @@ def make_model(kind=LanguageModelSoftmax):
 
 
 def draw_gradients(model, step):
-    """Random gradients of the biLM and of some rows of the softmax; the same gradient of
-    the whole softmax, zero in the other rows. An adaptive softmax has no rows."""
+    """Draw gradients of the biLM and of some rows of the softmax, and the same gradient of the
+    whole softmax, zero in the other rows. An adaptive softmax has no rows."""
     generator = torch.Generator().manual_seed(step)
     softmax, dense = model.softmax, []
     is_adaptive = isinstance(softmax, AdaptiveSoftmax)
@@ -53,9 +56,9 @@ DENSE = {
     ("kind", "name"),
     [*((AdaptiveSoftmax, name) for name in DENSE), (LanguageModelSoftmax, "adagrad")],
 )
-def test_steps_are_torchs(kind, name):
-    """Adagrad by rows is that of the whole table, whose other rows have no gradient. AdamW decays
-    the weights of the biLM alone, whatever the softmax."""
+def test_steps_equal_those_of_pytorch(kind, name):
+    """Adagrad by rows equals Adagrad of the whole table, whose other rows have no gradient. AdamW
+    decays only the weights of the biLM, with any softmax."""
     model = make_model(kind).double()
     other = copy.deepcopy(model)
     optimizers = Optimizers(TrainingSettings(optimizer=name, weight_decay=0.05), model)
@@ -77,9 +80,9 @@ def test_steps_are_torchs(kind, name):
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
-def test_adam_by_rows(optimizer):
-    """The moments of a row decay only in the steps that touch it; the bias correction
-    counts all steps."""
+def test_adam_updates_only_the_rows_of_a_step(optimizer):
+    """The moments of a row decay only in the steps that read it; the bias correction counts all
+    steps."""
     model = make_model()
     optimizers = Optimizers(TrainingSettings(optimizer=optimizer), model)
     weights = model.softmax.weight, model.softmax.bias
@@ -103,8 +106,8 @@ def test_adam_by_rows(optimizer):
 
 
 @pytest.mark.parametrize(("bound", "is_frozen"), [(1e-3, False), (1.0, True), (1e6, False)])
-def test_clip_is_of_all_gradients_together(bound, is_frozen):
-    """While the biLM is frozen, of those of the softmax."""
+def test_all_gradients_are_clipped_together(bound, is_frozen):
+    """While the biLM is frozen, only the gradients of the softmax count."""
     model = make_model()
     optimizers = Optimizers(TrainingSettings(grad_clip=bound), model)
     rows, _ = draw_gradients(model, 0)
@@ -136,9 +139,9 @@ DECAYS = {
     ("warmup", "softmax_warmup", "share"), [(8, 0, 1.0), (8, 5, 0.25), (0, 0, 0.25)]
 )
 @pytest.mark.parametrize("decay", DECAYS)
-def test_learn_rate(decay, warmup, softmax_warmup, share):
-    """A warm-up and then the decay, over the last share of the run; while the softmax is trained
-    alone a warm-up of its own, without decay."""
+def test_the_learning_rate_warms_up_and_decays(decay, warmup, softmax_warmup, share):
+    """The decay covers the last share of the run. While only the softmax is trained, it has its own
+    warm-up, without decay."""
     settings = TrainingSettings(decay=decay, warmup_steps=warmup, advanced={"decay_share": share})
     for step in range(41):
         fraction = step / 40
@@ -152,8 +155,9 @@ def test_learn_rate(decay, warmup, softmax_warmup, share):
 
 
 @pytest.mark.parametrize("fused", [True, None])
-def test_states_of_another_device(fused):
-    """A CPU has a fused Adagrad, a GPU has none: a run that moves takes the one that it has."""
+def test_states_move_to_a_device_without_a_fused_optimizer(fused):
+    """A CPU has a fused Adagrad, and a GPU has none. A run that moves uses the one of its
+    device."""
     model, settings = make_model(), TrainingSettings(optimizer="adagrad")
     before, after = Optimizers(settings, model), Optimizers(settings, model)
     groups = [one.bilm_optimizer.param_groups[0] for one in (before, after)]
@@ -172,7 +176,7 @@ def test_states_of_another_device(fused):
 
 
 def test_half_life_of_beta2_is_the_same_in_tokens():
-    """1.8 million tokens, from the batches for which 0.999 is meant."""
+    """The half-life is 1.8 million tokens, from the batches for which 0.999 was chosen."""
     for step_tokens in (2560, 10_240, 20_480):
         steps = math.log(0.5) / math.log(beta2_of(step_tokens))
         assert steps * step_tokens == pytest.approx(1.7740e6, rel=1e-3)

@@ -1,4 +1,4 @@
-"""Reader of a run: its ids are those of the indexer, and a thread or a table changes nothing."""
+"""Reader of a run: its ids are those of the indexer, and threads and tables change nothing."""
 
 import threading
 import time
@@ -56,7 +56,7 @@ def make_reader(kind="bytes", noise=0.3, n_kept=None, **settings):
 
 
 def without_padding(row):
-    """Ids of a token up to the first padding, which is the last id of a short row."""
+    """Return the ids of a token up to the first padding, which is the last id of a short row."""
     ids = row.tolist()
     while len(ids) > 1 and ids[-1] == ids[-2]:
         ids.pop()
@@ -66,7 +66,8 @@ def without_padding(row):
 @pytest.mark.parametrize("n_kept", [None, 0, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_are_those_of_the_indexer(kind, n_kept):
-    """Token by token, with a table of all types, of three of them, and without a table."""
+    """Tokens are compared one by one, with a table of all types, of three types, and without a
+    table."""
     reader, indexer = make_reader(kind, n_kept=n_kept)
     for step in (0, 1, 2, 1):
         window, types = reader._with_noise(reader.batches.at(step), step)
@@ -105,7 +106,7 @@ def test_processes_and_parts_share_a_window():
     np.testing.assert_array_equal(targets.ravel(), whole.targets)
 
 
-def test_distinct_is_numpys_unique():
+def test_distinct_equals_numpys_unique():
     for shape, most in (((2, 500), 40), ((7,), 10**6), ((0,), 3), ((3, 0), 3)):
         ids = np.random.default_rng(0).integers(most, size=shape).astype("int32")
         used, numbers = distinct(ids)
@@ -114,7 +115,7 @@ def test_distinct_is_numpys_unique():
         np.testing.assert_array_equal(numbers, inverse.reshape(shape))
 
 
-def test_strings_of_a_window():
+def test_a_window_has_the_strings_of_its_ids():
     types = WindowTypes(CORPUS.types).plus(["one"]).plus(["two"])
     n = len(CORPUS.types)
     ids = np.array([0, 3, n, n + 1])
@@ -122,7 +123,7 @@ def test_strings_of_a_window():
     assert len(types) == n + 2 and len(WindowTypes(CORPUS.types)) == n
 
 
-def test_next_window_is_read_in_a_thread():
+def test_the_next_window_is_read_in_a_thread():
     read = []
 
     def reader(step, number):
@@ -139,7 +140,7 @@ def test_next_window_is_read_in_a_thread():
     assert read[-1] == (4, 9, False)
 
 
-def test_error_of_the_thread_is_raised_in_the_step_that_needs_the_window():
+def test_an_error_of_the_thread_is_raised_in_the_step_of_its_window():
     def reader(step, number):
         if step == 1:
             raise OSError("the disk is gone")
@@ -152,7 +153,7 @@ def test_error_of_the_thread_is_raised_in_the_step_that_needs_the_window():
 
 
 @pytest.mark.training
-def test_run_that_reads_ahead_has_the_same_weights():
+def test_a_run_that_reads_ahead_has_the_same_weights():
     trainers = [make(is_pipelined=pipelined, max_steps=7, eval_frequency=3) for pipelined in (0, 1)]
     for trainer in trainers:
         trainer.run(on_evaluation=lambda *_: None)
@@ -163,7 +164,7 @@ def test_run_that_reads_ahead_has_the_same_weights():
 
 
 @pytest.mark.training
-def test_loss_that_is_not_finite_is_found_a_step_later():
+def test_a_loss_that_is_not_finite_is_found_a_step_later():
     trainer = make(is_pipelined=True)
     original = trainer.model.softmax.loss
     trainer.start_step()
@@ -175,7 +176,7 @@ def test_loss_that_is_not_finite_is_found_a_step_later():
     assert len(trainer.progress.losses) == 1
 
 
-def test_losses_that_wait():
+def test_losses_wait_for_the_next_step():
     losses = PendingLosses(n_waiting=1)
     for step in range(3):
         losses.add(step, torch.tensor(float(step)))

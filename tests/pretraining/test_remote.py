@@ -1,4 +1,4 @@
-"""Runs that read their text at a URL."""
+"""Runs that read their text from a URL."""
 
 import fsspec
 import pytest
@@ -13,9 +13,9 @@ from helpers.runs import arrays, assert_same_arrays, metrics, run_config, run_se
 pytestmark = [pytest.mark.training, pytest.mark.corpora, pytest.mark.commands]
 
 
-def test_a_run_goes_on_elsewhere(tmp_path, monkeypatch):
-    """Begun with text on disk, it goes on with the same at a URL, and the other way round; with
-    no other text, nor one that is not prepared."""
+def test_a_run_can_be_resumed_with_its_text_at_a_url(tmp_path, monkeypatch):
+    """A run may begin with text on disk and continue with the same text at a URL, or the other way
+    round. Other text is refused, and so is text that is not prepared."""
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(MemoryFileSystem, "store", {})
     monkeypatch.chdir(tmp_path)

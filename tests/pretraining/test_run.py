@@ -1,4 +1,4 @@
-"""`pretrain` as a whole: what it leaves on disk, however often it is stopped."""
+"""`pretrain` as a whole: the files that it leaves, after any interruption, and files that stay."""
 
 import errno
 import json
@@ -40,7 +40,7 @@ def finished_once(texts, tmp_path_factory):
 
 @pytest.fixture
 def finished(finished_once, tmp_path):
-    """A folder with the texts and a run of two steps, `out`."""
+    """Return a folder with the texts and a run of two steps, `out`."""
     return shutil.copytree(finished_once, tmp_path / "finished")
 
 
@@ -65,8 +65,11 @@ def left_alone(folder, **training):
         ({}, "step", (4,)),  # before the first checkpoint
     ],
 )
-def test_killed_and_resumed_is_as_left_alone(folder, monkeypatch, settings, after, steps):
-    """Weights bit by bit, every evaluation once, the same best model."""
+def test_a_killed_and_resumed_run_equals_an_undisturbed_one(
+    folder, monkeypatch, settings, after, steps
+):
+    """Weights are equal bit by bit, every evaluation is there once, and the best model is the
+    same."""
     settings = {**RANDOM, "max_steps": 11, **settings}
     weights, rows = left_alone(folder, **settings)
     assert steps_of(folder / "alone") == [3, 6, 9, 11]
@@ -92,8 +95,8 @@ def test_metrics_of_later_steps_and_a_torn_line_are_dropped(finished):
     assert [json.loads(line)["step"] for line in written.splitlines()] == [2, 3, 6, 7]
 
 
-def test_batch_that_shrinks_is_named(folder, capsys):
-    """12 streams fit a short text, 8 of them can be shared by 8 parts."""
+def test_a_batch_that_shrinks_is_named(folder, capsys):
+    """A short text has room for 12 streams, and 8 parts can share 8 of them."""
     (folder / "train.txt").write_text("a b c d e f g\n" * 12, "utf8")  # 96 items
     settings = {"batch_size": 16, "unroll_steps": 8}
     assert pretrain(run_settings(folder, **settings, max_steps=2), folder / "out")
@@ -106,7 +109,7 @@ def test_batch_that_shrinks_is_named(folder, capsys):
 @pytest.mark.corpora
 @pytest.mark.parametrize("what", ["train", "dev", "own"])
 def test_damaged_prepared_text_is_refused(finished, what):
-    """Before a step is made: of a corpus that is given, and of a run's own."""
+    """The error comes before the first step. The text is given by the user, or is the run's own."""
     config, out = run_config(finished, max_steps=4), finished / "out"
     prepared = out / "corpus" if what == "own" else finished / "prepared"
     if what != "own":
@@ -121,7 +124,7 @@ def test_damaged_prepared_text_is_refused(finished, what):
     assert steps_of(out) == [2]
 
 
-def test_checkpoints_when_they_are_due(folder, monkeypatch):
+def test_checkpoints_are_written_when_they_are_due(folder, monkeypatch):
     saved = note_calls(
         monkeypatch, reporting, "save_checkpoint", lambda trainer, *_, **__: trainer.progress.step
     )
@@ -133,8 +136,8 @@ def test_checkpoints_when_they_are_due(folder, monkeypatch):
     assert len(checkpoints(folder / "out" / "checkpoints")) == 3
 
 
-def test_overwrite_leaves_nothing_of_the_earlier_run(finished):
-    """But files of other programs, whatever their names."""
+def test_overwrite_deletes_only_files_of_the_earlier_run(finished):
+    """Files of other programs stay, whatever their names."""
     out = finished / "out"
     (out / "mine.txt").touch()
     neighbors = {"model-last.old", "model-last.part", "model-best.old", "metrics.jsonl.part"}
@@ -156,7 +159,8 @@ def check_refused_and_kept(config, out, message, error=ValueError, **how):
 
 
 def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
-    """On several machines one that joins starts all anew, which `torchrun` does not count."""
+    """On several machines, a machine that joins restarts all processes, and `torchrun` does not
+    count this."""
     config, out = run_config(finished, max_steps=3), finished / "out"
     notes = out / "model-last" / "notes.txt"
     check_refused = partial(check_refused_and_kept, config, out)
@@ -198,8 +202,9 @@ def test_a_run_is_neither_deleted_nor_mixed_with_another(finished, monkeypatch):
         ("corpus", "tokens-mine.npy", "mine\n"),
     ],
 )
-def test_what_other_programs_wrote_stays(folder, name, file, text, how):
-    """As `spacy train --output out` does, or a user's own text in a folder `corpus`."""
+def test_files_of_other_programs_stay(folder, name, file, text, how):
+    """The files come from `spacy train --output out`, or are a user's own text in a folder
+    `corpus`."""
     out = folder / "out"
     out.mkdir()
     path = out / name / file
@@ -215,7 +220,7 @@ def test_what_other_programs_wrote_stays(folder, name, file, text, how):
 
 
 def fail_to_write(monkeypatch, name, *numbers):
-    """The calls of these numbers, from 1, find the disk full."""
+    """Fail with a full disk in the calls of these numbers, from 1."""
     original, calls = getattr(reporting, name), count(1)
 
     def write(*args, **settings):
@@ -226,7 +231,7 @@ def fail_to_write(monkeypatch, name, *numbers):
     monkeypatch.setattr(reporting, name, write)
 
 
-def test_failing_write_is_told_and_the_run_goes_on(folder, monkeypatch, capsys):
+def test_a_failing_write_is_reported_and_the_run_continues(folder, monkeypatch, capsys):
     settings = {**RANDOM, "max_steps": 7, "checkpoint_minutes": 1e-9}
     weights, rows = left_alone(folder, **settings)
     fail_to_write(monkeypatch, "save_model", 1, 2)
@@ -238,8 +243,8 @@ def test_failing_write_is_told_and_the_run_goes_on(folder, monkeypatch, capsys):
     assert metrics(folder / "out") == rows
 
 
-def test_notes_that_are_written_during_a_run_stay(folder, monkeypatch, capsys):
-    """The model is written when they are gone, and the run goes on until then."""
+def test_notes_that_are_written_during_a_run_stay_in_place(folder, monkeypatch, capsys):
+    """The run continues, and the model is written after the notes were removed."""
     notes, calls = folder / "out" / "model-last" / "elmo" / "notes.txt", count(1)
     save, save_checkpoint = reporting.save_model, reporting.save_checkpoint
 
@@ -265,8 +270,8 @@ def test_notes_that_are_written_during_a_run_stay(folder, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", ["save_model", "save_checkpoint"])
-def test_failing_write_at_the_end_raises(finished, monkeypatch, name):
-    """No success is told where the last model, or the last checkpoint, is not there."""
+def test_a_failing_write_at_the_end_is_an_error(finished, monkeypatch, name):
+    """A run without its last model or last checkpoint is no success."""
     config, out = run_settings(finished, max_steps=4, eval_frequency=2), finished / "out"
     with monkeypatch.context() as patch:
         fail_to_write(patch, name, *range(1, 100))
@@ -278,7 +283,7 @@ def test_failing_write_at_the_end_raises(finished, monkeypatch, name):
     assert read_weights(out / "model-last").provenance["step"] == 4
 
 
-def test_best_model_that_was_not_written_is_not_replaced_by_a_worse_one(
+def test_a_best_model_that_was_not_written_is_not_replaced_by_a_worse_one(
     folder, monkeypatch, capsys
 ):
     figures = iter([Perplexity(mean, mean, mean, n_tokens=3, unknown=0.0) for mean in (5.0, 9.0)])
@@ -290,7 +295,7 @@ def test_best_model_that_was_not_written_is_not_replaced_by_a_worse_one(
     assert "is not the best model" in " ".join(capsys.readouterr().out.split())
 
 
-def test_prepared_text_and_output_in_one_folder_with_the_text(folder):
+def test_text_prepared_text_and_output_can_share_a_folder(folder):
     text = folder / "text"
     text.mkdir()
     (folder / "train.txt").rename(text / "train.txt")
@@ -302,7 +307,7 @@ def test_prepared_text_and_output_in_one_folder_with_the_text(folder):
     assert pretrain(check_config(config), folder / "again")
 
 
-def test_failing_logger_does_not_end_the_run(folder, capsys):
+def test_a_failing_logger_does_not_end_the_run(folder, capsys):
     def log_step(info):
         raise ConnectionError("no network")
 

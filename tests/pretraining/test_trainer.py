@@ -1,3 +1,5 @@
+"""Trainer: gradients equal plain autograd, parts of a batch add up, and text is learned."""
+
 import math
 
 import numpy as np
@@ -17,7 +19,8 @@ pytestmark = pytest.mark.training
 
 
 def gradients_of(trainer):
-    """Of the next step, unclipped, by the weight's name; those of the rows as a table."""
+    """Return the unclipped gradients of the next step by the weight's name, those of rows as a
+    table."""
     found = {}
 
     def step(learn_rate, rows):
@@ -45,7 +48,7 @@ def gradients_of(trainer):
         ("full", "muon", "bf16", 0.03, 200),
     ],
 )
-def test_learns_a_repeating_text_by_heart(kind, optimizer, precision, rate, steps):
+def test_a_repeating_text_is_learned(kind, optimizer, precision, rate, steps):
     settings = {"softmax": kind, "optimizer": optimizer, "precision": precision, "n_negatives": 64}
     trainer = make(**settings, learn_rate=rate, max_steps=steps)
     before, _ = trainer.evaluate()
@@ -61,9 +64,9 @@ def test_learns_a_repeating_text_by_heart(kind, optimizer, precision, rate, step
     assert trainer.model.bilm.encoder.embedding.weight[0].abs().max() == 0
 
 
-def test_gradients_by_plain_autograd(monkeypatch):
-    """Those of the loss written down with PyTorch's operations alone, without the package's
-    own backward passes."""
+def test_gradients_equal_plain_autograd(monkeypatch):
+    """The loss is written with PyTorch's operations only, without the package's own backward
+    passes."""
     trainer = make(softmax="full", state_reset=0.0)
     trainer.step()  # a state to start from
     trainer.model.double()
@@ -105,7 +108,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(kind, directions):
 
 
 def test_dropout_masks_depend_on_the_parts():
-    """With dropout, parts and processes draw masks of their own, as the pages say."""
+    """With dropout, parts and processes draw their own masks, as the documentation says."""
     losses = [
         [make(dropout=dropout, accumulate_gradient=parts).step() for parts in (1, 2)]
         for dropout in (0.0, 0.5)
@@ -124,7 +127,7 @@ def test_bfloat16_is_near_float32():
         assert low[1][name].dtype == torch.float32
 
 
-def test_report():
+def test_reports_have_the_losses_since_the_last_one():
     trainer = make(max_steps=2)
     losses = [step() for step in [make(max_steps=2).step] * 2]
     reports = []
@@ -157,7 +160,7 @@ def test_state_is_carried_or_reset(monkeypatch, share):
     assert n_reset / 144 == pytest.approx(share, abs=0.15 if 0 < share < 1 else 0)
 
 
-def test_dropout_on_the_top_output(monkeypatch):
+def test_the_top_output_has_dropout(monkeypatch):
     trainer = make(dropout=0.4)
     shares = note_calls(
         monkeypatch, trainer.model.softmax, "loss", lambda x, *_: (x == 0).float().mean().item()
@@ -167,7 +170,7 @@ def test_dropout_on_the_top_output(monkeypatch):
     assert np.mean(shares) == pytest.approx(0.4, abs=0.06)
 
 
-def test_clipped_gradient_is_what_the_optimizers_get(monkeypatch):
+def test_the_optimizers_get_clipped_gradients(monkeypatch):
     trainer = make(grad_clip=1e-3)
     norms = note_calls(
         monkeypatch, trainer.optimizers, "step", lambda _, r: trainer.optimizers.clip(r)
@@ -177,7 +180,7 @@ def test_clipped_gradient_is_what_the_optimizers_get(monkeypatch):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_loss_that_is_not_finite(value):
+def test_a_loss_that_is_not_finite_is_an_error(value):
     trainer = make()
     trainer.step()
     original = trainer.model.softmax.loss
@@ -208,7 +211,7 @@ def test_states_move_to_another_number_of_streams_and_back():
     assert math.isfinite(again.step())
 
 
-def test_profile_of_steps():
+def test_a_profile_measures_the_parts_of_a_step():
     trainer = make(dropout=0.1)
     result = profile_steps(trainer, 6)
     assert trainer.progress.step == 3 + 6 + 2

@@ -1,3 +1,5 @@
+"""Chunks of text files: whole lines or paragraphs, within memory, and named errors."""
+
 import hashlib
 
 import pytest
@@ -45,14 +47,16 @@ CUTS = [
 
 
 @pytest.mark.parametrize(("data", "size", "by_paragraph", "expected"), CUTS)
-def test_paragraphs_and_the_mark_of_byte_order(tmp_path, data, size, by_paragraph, expected):
+def test_chunks_end_between_paragraphs_and_skip_byte_order_marks(
+    tmp_path, data, size, by_paragraph, expected
+):
     (tmp_path / "a.txt").write_bytes(data)
     found = [chunk.data for chunk in read(tmp_path / "a.txt", size, by_paragraph)]
     assert found == expected.replace(b" ", b"\n").split(b"|")
 
 
-def test_files_that_cannot_be_read(tmp_path, monkeypatch):
-    """They are named, and the next one is read."""
+def test_files_that_cannot_be_read_are_named(tmp_path, monkeypatch):
+    """The next file is read."""
     (tmp_path / "good.txt").write_text("good\n", "utf8")
     (tmp_path / "bad.txt").write_text("one\ntwo\nthree\n", "utf8")
     readinto = chunks_module._Counted.readinto
@@ -80,8 +84,10 @@ LONG, GOOD = b"long " * 200, b"good\n" * 9
 @pytest.mark.parametrize(
     ("before", "after"), [(b"", GOOD), (GOOD, GOOD), (GOOD, b""), (GOOD, None)]
 )
-def test_a_line_that_does_not_fit_into_memory(tmp_path, monkeypatch, block, before, after):
-    """At the start, in the middle, at the end, and without an end."""
+def test_a_line_that_does_not_fit_into_memory_is_left_out(
+    tmp_path, monkeypatch, block, before, after
+):
+    """The line is at the start, in the middle, at the end, or without an end."""
     line, after = LONG if after is None else LONG + b"\n", after or b""
     monkeypatch.setattr(chunks_module, "BLOCK", block)
     monkeypatch.setattr(chunks_module, "MAX_LINE", 100)

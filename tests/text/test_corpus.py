@@ -1,3 +1,5 @@
+"""Text read into memory: sentences of every kind of file, numbers of words, and named errors."""
+
 import json
 import re
 
@@ -19,7 +21,7 @@ def sentences_of(path, **settings):
     return [sentence for sentence in read_sentences(find_files(path), **settings) if sentence]
 
 
-def test_numbers(monkeypatch):
+def test_words_are_numbered_and_counted(monkeypatch):
     """Counts of long text are taken in blocks."""
     monkeypatch.setattr(corpus_module, "BLOCK", 3)
     corpus = read_corpus([[], ["a", "b"], ["b"], [], [], ["b", "<S>"], ["c"], []])
@@ -34,7 +36,7 @@ def test_numbers(monkeypatch):
             read_corpus(nothing, "some.txt")
 
 
-def test_load_text(tmp_path):
+def test_text_is_loaded_from_files_and_folders(tmp_path):
     (tmp_path / "a.txt").write_text("a b\n\n\nc\n", "utf8")
     (tmp_path / "b.txt").write_text("Good. I know.\n\nYes.\n", "utf8")
     corpus = load_text(str(tmp_path))
@@ -69,23 +71,24 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("name", "text", "settings", "expected"), TEXTS)
-def test_sentences(tmp_path, name, text, settings, expected):
+def test_every_kind_of_file_gives_its_sentences(tmp_path, name, text, settings, expected):
     (tmp_path / name).write_bytes(text.encode())
     (tmp_path / f"{name}.gz").write_bytes(gzipped(text.encode()))
     for path in (tmp_path / name, tmp_path / f"{name}.gz"):
         assert sentences_of(path, **settings) == expected
 
 
-def test_wrapped_running_text(tmp_path, monkeypatch):
-    """Lines up to an empty one belong together, but not without end."""
+def test_wrapped_lines_of_running_text_are_joined(tmp_path, monkeypatch):
+    """A paragraph ends at an empty line, or at the limit of its length."""
     (tmp_path / "a.txt").write_text("\n\nIt was\nbig .\n \nOne\ntwo\n", "utf8")
     assert sentences_of(tmp_path, **ENGLISH) == [["It", "was", "big", "."], ["One", "two"]]
     monkeypatch.setattr(reading, "MAX_PARAGRAPH", 3)
     assert sentences_of(tmp_path, **ENGLISH) == [["It", "was"], ["big", "."], ["One"], ["two"]]
 
 
-def test_find_files(tmp_path, monkeypatch):
-    """Hidden files are no text, as for spaCy's own reader of folders; one that is given is."""
+def test_files_of_text_are_found(tmp_path, monkeypatch):
+    """Hidden files are skipped, as by spaCy's own reader of folders, unless they are given by
+    name."""
     names = ["b.txt", "a.jsonl", "sub/c.txt.gz", "sub/deep/d.txt", "notes.md", "sub/e.gz"]
     for name in [*names, "._a.txt", ".hidden/a.txt", "sub/.c/a.txt", ".hidden/._b.txt"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +107,7 @@ def test_find_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "*.txt", "empty", "notes.md", "*.md"])
-def test_nothing_readable(tmp_path, name):
+def test_inputs_without_text_are_named(tmp_path, name):
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.md").touch()
     place = re.escape(str(tmp_path / name.replace("*.md", "notes.md")))
@@ -125,7 +128,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("name", "line", "message"), UNREADABLE)
-def test_lines_that_cannot_be_read(tmp_path, name, line, message):
+def test_lines_that_cannot_be_read_are_named(tmp_path, name, line, message):
     good = b'{"tokens": ["a"]}\n'
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzipped(good + b"\n" + line + b"\n" + good))

@@ -1,3 +1,6 @@
+"""Prepared corpora: the text of every kind of input, settings that must agree, damage, and
+manifests."""
+
 import hashlib
 import json
 import os
@@ -21,7 +24,7 @@ pytestmark = [pytest.mark.corpora, pytest.mark.filterwarnings("error::UserWarnin
 # The corpus
 
 
-def test_against_plain_python(tmp_path):
+def test_a_prepared_corpus_equals_a_count_in_plain_python(tmp_path):
     text = random_text(400)
     (tmp_path / "a.txt").write_text(text, "utf8")
     corpus = prepare(tmp_path / "a.txt", tmp_path / "out", min_count=3, max_size=40, **SMALL)
@@ -45,7 +48,7 @@ def test_against_plain_python(tmp_path):
 
 
 def write_inputs(folder):
-    """One file of each kind, their first lines with a byte order mark."""
+    """Write one file of each kind. Their first lines have a byte order mark."""
     folder.mkdir()
     text = random_text(150, 1)
     records = [{"tokens": line.split()} for line in text.splitlines()]
@@ -63,7 +66,7 @@ def write_inputs(folder):
 
 
 @pytest.mark.parametrize("format", ["sentences", "text"])
-def test_every_kind_of_input(tmp_path, format):
+def test_every_kind_of_input_gives_its_text(tmp_path, format):
     inputs = write_inputs(tmp_path / "in")
     expected = load_text(inputs, format=format, lang="en")
     for chunk_size in (3000, 10**6):  # More than a paragraph; the places of the cuts are no matter.
@@ -75,7 +78,7 @@ def test_every_kind_of_input(tmp_path, format):
 
 
 @pytest.mark.processes
-def test_in_several_processes(tmp_path):
+def test_several_processes_write_the_same_corpus(tmp_path):
     inputs = write_inputs(tmp_path / "in")
     (inputs / "c.jsonl").write_bytes(b'{"tokens": ["a", "b\\n"]}\n' * 500)
     (inputs / "d.jsonl.gz").unlink()
@@ -96,7 +99,7 @@ IMPOSSIBLE += [("worker", worker) for worker in ("0/3", "4/3", "1", "a/b")]
 
 
 @pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
-def test_impossible_settings(tmp_path, name, value):
+def test_impossible_settings_are_named(tmp_path, name, value):
     (tmp_path / "a.txt").write_text("a\n", "utf8")
     with pytest.raises(ValueError, match=f"{name}`? must be .*{value}"):
         prepare(tmp_path / "a.txt", tmp_path / "out", **{name: value})
@@ -113,8 +116,8 @@ def prepared(tmp_path):
     return tmp_path / "out"
 
 
-def test_the_same_again(prepared, tmp_path):
-    """A text that was touched, or moved, is the same."""
+def test_the_same_corpus_is_not_prepared_again(prepared, tmp_path):
+    """A text that was touched or moved is the same text."""
     before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
     source = tmp_path / "a.txt"
     os.utime(source)
@@ -133,7 +136,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES)
-def test_another_corpus(prepared, tmp_path, monkeypatch, change, message):
+def test_a_folder_with_another_corpus_is_refused(prepared, tmp_path, monkeypatch, change, message):
     monkeypatch.chdir(tmp_path)
     before, settings = content(prepared), {"inputs": "a.txt", **SMALL, **change}
     Path("a.txt").write_text(settings.pop("text", "a b\nc\n"), "utf8")
@@ -154,8 +157,8 @@ def test_lang_matters_only_to_running_text(tmp_path):
     assert content(tmp_path) == before
 
 
-def test_a_folder_of_something_else(tmp_path):
-    """A folder of a user stays as it is, also one that is named `unfinished`."""
+def test_other_folders_and_files_are_refused(tmp_path):
+    """A user's folder stays as it is, even if it is named `unfinished`."""
     text, mine = tmp_path / "a.txt", tmp_path / "mine"
     text.write_text("a\n", "utf8")
     (mine / "unfinished").mkdir(parents=True)
@@ -176,8 +179,8 @@ def described(data):
     return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def test_manifest(prepared, tmp_path):
-    """The corpus itself is no input, where it is in the folder of the inputs."""
+def test_the_manifest_describes_inputs_and_files(prepared, tmp_path):
+    """A corpus in the folder of the inputs is no input."""
     prepare(tmp_path, prepared, **SMALL)
     files, source = content(prepared), tmp_path / "a.txt"
     manifest = json.loads(files.pop("manifest.json"))
@@ -188,7 +191,7 @@ def test_manifest(prepared, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["tokens-00000.npy", "vocab.txt", "characters.npy"])
-def test_a_damaged_folder(prepared, name):
+def test_damaged_files_are_named(prepared, name):
     path = prepared / name
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
@@ -216,7 +219,7 @@ EDITS = {
 }
 
 
-def test_no_manifest_of_ours(prepared):
+def test_wrong_manifests_are_named(prepared):
     path = prepared / "manifest.json"
     text = path.read_text("utf8")
     for message, edit in EDITS.items():

@@ -1,3 +1,5 @@
+"""Bad lines and broken files in a preparation: left out with a warning, or named in an error."""
+
 import contextlib
 import gzip
 import io
@@ -18,7 +20,7 @@ pytestmark = [pytest.mark.corpora, pytest.mark.filterwarnings("error::UserWarnin
 
 
 def check_bad(path, data, sentences, warned, lines):
-    """What is wrong is left out, with warnings and a note in the manifest, or refused."""
+    """Check that bad input is left out with warnings and a note in the manifest, or refused."""
     path.write_bytes(data)
     good, out = path.with_name("good.txt"), path.with_name("out")
     good.write_text("the end\n", "utf8")
@@ -58,13 +60,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "data", "sentences", "warned", "lines"), BAD)
-def test_left_out(tmp_path, name, data, sentences, warned, lines):
+def test_bad_input_is_left_out_with_warnings(tmp_path, name, data, sentences, warned, lines):
     check_bad(tmp_path / name, data, sentences, warned, lines)
 
 
 @pytest.mark.parametrize("damage", ["cut", "no gzip", "checksum", "inside", "no end"])
-def test_broken_gzip(tmp_path, damage):
-    """What can be read before is kept. Text that is read into memory is refused."""
+def test_broken_gzip_is_read_up_to_the_damage(tmp_path, damage):
+    """Text that is read into memory is refused."""
     rng = np.random.default_rng(0)
     lines = [" ".join(map(str, rng.integers(10**6, size=5))) for _ in range(400)]
     data = gzipped("\n".join(lines).encode())
@@ -87,7 +89,7 @@ def test_broken_gzip(tmp_path, damage):
         load_text(path)
 
 
-def test_not_every_line_is_named(tmp_path):
+def test_only_the_first_bad_lines_are_named(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b'{"tokens": ["good"]}\n' + b"[]\n" * 30)
     with pytest.warns(UserWarning, match="left out") as warned:
         prepare(tmp_path / "a.jsonl", tmp_path / "out", **{**SMALL, "chunk_size": 16})
@@ -98,7 +100,7 @@ def test_not_every_line_is_named(tmp_path):
     assert [entry["line"] for entry in skipped["first"]] == list(range(2, 22))
 
 
-def test_nothing_to_read(tmp_path):
+def test_inputs_without_a_sentence_are_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"tokens": []}\n', "utf8")
     (tmp_path / "b.txt").write_bytes("schön\n".encode("latin-1") * 5)
     for name, message in (("a.jsonl", "{}: no sentence"), ("missing.txt", "no .*file at '{}'")):

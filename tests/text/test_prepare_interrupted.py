@@ -1,4 +1,4 @@
-"""Preparations that end early, or in which many calls have a share: the same corpus in the end."""
+"""Preparations that end early or are shared by several calls: in the end the corpus is the same."""
 
 import hashlib
 import json
@@ -57,8 +57,8 @@ def test_work_is_not_done_twice(source, tmp_path, monkeypatch):
 
 
 @pytest.mark.corpora
-def test_parts_that_were_damaged(source, tmp_path):
-    """They are made again: one under the name of another, two summaries, and a flipped bit."""
+def test_damaged_parts_are_made_again(source, tmp_path):
+    """One part has the name of another, two have wrong summaries, and one has a flipped bit."""
     out = tmp_path / "out"
     assert prepare(source, out, worker="1/1", **SMALL) is None
     first, second, third, fourth, fifth, *_ = sorted((out / "unfinished").glob("*.npz"))
@@ -84,7 +84,7 @@ def test_parts_of_other_settings_are_not_used(source, tmp_path):
 
 
 @pytest.mark.corpora
-def test_a_full_disk(tmp_path, source):
+def test_a_preparation_on_a_full_disk_can_be_resumed(tmp_path, source):
     source.write_text(random_text(2000), "utf8")
     out, settings = tmp_path / "out", {"n_process": 1, "chunk_size": 1000}
     full = pytest.raises(OSError, match=f"{re.escape(str(out))} cannot be written.* it resumes")
@@ -95,7 +95,7 @@ def test_a_full_disk(tmp_path, source):
 
 
 @pytest.mark.corpora
-def test_two_at_a_time(source, tmp_path):
+def test_a_second_call_is_refused_while_another_prepares(source, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     make_ours(out / "unfinished")
@@ -108,8 +108,9 @@ def test_two_at_a_time(source, tmp_path):
 @pytest.mark.corpora
 @pytest.mark.filterwarnings("ignore:.*c.jsonl")
 @pytest.mark.parametrize("workers", [("2/3", "3/3", "1/3"), ("2/4",)])
-def test_shares(source, tmp_path, monkeypatch, workers):
-    """The last call reads what others have not, and writes; a late share has nothing to do."""
+def test_shares_give_the_same_corpus(source, tmp_path, monkeypatch, workers):
+    """The last call reads the parts that are missing, and writes the corpus. A late share has
+    nothing to do."""
     records = [json.dumps({"tokens": ["It", f"was {i}"]}) for i in range(60)]
     (tmp_path / "c.jsonl").write_text("\n".join([*records[:40], "{", *records[40:]]), "utf8")
     inputs, out = [source, tmp_path / "c.jsonl"], tmp_path / "out"

@@ -1,4 +1,4 @@
-"""Killed at each step and called again: the same corpus as of a call that was left alone."""
+"""Preparations that are killed at each step and called again: the corpus of an undisturbed call."""
 
 import os
 
@@ -18,7 +18,7 @@ pytestmark = [
 
 @pytest.fixture
 def run(tmp_path):
-    """Prepares a few lines: some parts."""
+    """Return a function that prepares a few lines, in several parts."""
     (tmp_path / "a.txt").write_text(random_text(20), "utf8")
 
     def run(name="out", **settings):
@@ -33,7 +33,7 @@ def whole(run, tmp_path):
     return content(tmp_path / "whole")
 
 
-def test_corpus(run, whole, tmp_path):
+def test_a_kill_at_any_step_leaves_no_wrong_corpus(run, whole, tmp_path):
     out = tmp_path / "out"
     for step in left_at_each_step(run, tmp_path):
         assert not is_prepared(out) or whole.items() <= content(out).items()
@@ -42,14 +42,14 @@ def test_corpus(run, whole, tmp_path):
     assert step > 30 and content(out) == whole
 
 
-def test_corpus_killed_again_and_again(run, whole, tmp_path):
+def test_repeated_kills_leave_no_wrong_corpus(run, whole, tmp_path):
     for _ in killed_at_each_step(run):
         pass
     assert content(tmp_path / "out") == whole
 
 
-def test_share(run, whole, tmp_path):
-    """The others, and the last call, do what it has not done."""
+def test_a_killed_share_is_completed_by_the_others(run, whole, tmp_path):
+    """The last call reads the rest."""
     for step in left_at_each_step(lambda: run(worker="1/2"), tmp_path):
         run(worker="2/2")
         run()
@@ -57,8 +57,8 @@ def test_share(run, whole, tmp_path):
     assert step > 5
 
 
-def test_shares_at_once(run, whole, tmp_path):
-    """One stands still at each of its steps while the other does its work."""
+def test_shares_at_the_same_time_give_the_same_corpus(run, whole, tmp_path):
+    """One stops at each of its steps while the other does its work."""
     for _ in stopped_at_each_step(lambda: run(worker="1/2")):
         in_child(lambda: run(worker="2/2"))
     run()

@@ -21,7 +21,7 @@ URL = "memory://bucket/corpus"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A corpus, and a cache of the test's own."""
+    """Return the folder of a prepared corpus. The cache is the test's own."""
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
     (tmp_path / "a.txt").write_text(random_text(100), "utf8")
     prepare(tmp_path / "a.txt", tmp_path / "corpus", **SMALL)
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def url(folder):
-    """A copy of the corpus in memory."""
+    """Return the URL of a copy of the corpus in memory."""
     put(folder)
     yield URL
     MemoryFileSystem.store.clear()
@@ -40,7 +40,7 @@ def put(folder):
     MemoryFileSystem().put(f"{folder}/", "/bucket/corpus/", recursive=True)
 
 
-def test_is_the_corpus_on_disk(folder, url):
+def test_a_corpus_at_a_url_is_the_corpus_on_disk(folder, url):
     assert is_prepared(url)
     expected = open_corpus(folder)
     for place in (url, f"{url}/", folder.as_uri()):
@@ -53,7 +53,7 @@ def test_is_the_corpus_on_disk(folder, url):
 
 
 def test_each_file_is_fetched_once(folder, url, tmp_path, monkeypatch):
-    """Also after the connection was lost, and where copies are damaged."""
+    """A lost connection and damaged copies do not change this."""
     names = sorted(manifest_of(folder)["files"])
     opened = note_calls(
         monkeypatch, MemoryFileSystem, "_open", lambda _, path, *__, **___: path.rpartition("/")[2]
@@ -78,7 +78,7 @@ def test_each_file_is_fetched_once(folder, url, tmp_path, monkeypatch):
     assert sorted(opened) == sorted([*names, "starts.npy", "tokens-00000.npy"])
 
 
-def test_another_corpus_at_the_same_url(folder, url, tmp_path):
+def test_a_new_corpus_at_the_same_url_is_fetched(folder, url, tmp_path):
     before = open_corpus(url)
     (tmp_path / "b.txt").write_text("c d\n" * 5, "utf8")
     prepare(tmp_path / "b.txt", tmp_path / "other", **SMALL)
@@ -96,14 +96,14 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("name", "change"), DAMAGES)
-def test_damaged_on_the_way(folder, url, name, change, tmp_path):
+def test_files_damaged_on_the_way_are_named(folder, url, name, change, tmp_path):
     MemoryFileSystem().pipe_file(f"/bucket/corpus/{name}", change((folder / name).read_bytes()))
     with pytest.raises(ValueError, match=f"{url}/{name} does not have the checksum in manifest"):
         open_corpus(url)
     assert not list((tmp_path / "cache").rglob(name))
 
 
-def test_what_is_not_there(folder, url):
+def test_missing_files_and_manifests_are_named(folder, url):
     MemoryFileSystem().rm("/bucket/corpus/tokens-00000.npy")
     with pytest.raises(ValueError, match="tokens-00000.npy cannot be read"):
         open_corpus(url)
@@ -119,7 +119,7 @@ def write_manifest(manifest):
     MemoryFileSystem().pipe_file("/bucket/corpus/manifest.json", content)
 
 
-def test_names_that_lead_elsewhere(folder, url, tmp_path):
+def test_names_that_lead_elsewhere_are_refused(folder, url, tmp_path):
     for name in ("../x", "/tmp/x", "..", ".x", "a/b", "a\\b", ""):
         manifest = manifest_of(folder)
         manifest["files"][name] = manifest["files"]["starts.npy"]
@@ -129,13 +129,13 @@ def test_names_that_lead_elsewhere(folder, url, tmp_path):
     assert not (tmp_path / "cache" / "corpora").exists()
 
 
-def test_of_an_earlier_version(folder, url):
+def test_a_corpus_of_an_earlier_version_is_read(folder, url):
     blocks = {"first_byte": 128, "size": 65536, "sha256": {"tokens-00000.npy": ["0"]}}
     write_manifest({**manifest_of(folder), "blocks": blocks, "digest": "0"})
     assert_same_text(open_corpus(url), open_corpus(folder))
 
 
-def test_a_full_disk(url):
+def test_a_full_disk_of_the_cache_is_named(url):
     full = pytest.raises(OSError, match=r"cache.*too large.*SPACY_ELMO_CACHE to another folder")
     with room_for(100), full:
         open_corpus(url)

@@ -1,4 +1,4 @@
-"""Arrays in pieces, and tables of strings, against NumPy and lists."""
+"""Arrays in several files, and tables of strings, against NumPy and lists."""
 
 import numpy as np
 import pytest
@@ -36,8 +36,8 @@ def test_shards_are_one_array(tmp_path, size):
             found[np.array(where)]
 
 
-def test_array_in_pieces(tmp_path):
-    """Half an array has no name."""
+def test_an_array_written_in_pieces_is_whole_or_missing(tmp_path):
+    """An unfinished array has no name."""
     path = tmp_path / "a.npy"
     for kind in ("int32", "uint8"):
         with array_writer(path, kind, 5) as write:
@@ -51,7 +51,7 @@ def test_array_in_pieces(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_strings_of_any_kind(monkeypatch):
+def test_a_table_returns_strings_of_any_kind(monkeypatch):
     monkeypatch.setattr(shards_module, "TYPES_AT_A_TIME", 3)
     table, n = TypeTable(*spell(STRINGS)), len(STRINGS)
     assert len(table) == n

@@ -1,3 +1,5 @@
+"""Number of tokens in a text, estimated quickly, and the tokens that a model truncates."""
+
 import json
 import tracemalloc
 
@@ -51,19 +53,19 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("name", "data", "format", "expected"), KINDS)
-def test_kinds_of_text(tmp_path, name, data, format, expected):
+def test_every_kind_of_text_is_counted(tmp_path, name, data, format, expected):
     (tmp_path / name).write_bytes(data)
     assert estimate_tokens(tmp_path / name, format=format) == expected
 
 
 @pytest.mark.parametrize("name", ["broken.txt.gz", "missing"])
-def test_what_cannot_be_read(tmp_path, name):
+def test_files_that_cannot_be_read_are_named(tmp_path, name):
     (tmp_path / "broken.txt.gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match=name):
         estimate_tokens(tmp_path / name)
 
 
-def test_parts_that_would_fill_the_memory(tmp_path):
+def test_a_very_long_line_does_not_fill_the_memory(tmp_path):
     (tmp_path / "parts.txt.gz").write_bytes(gzipped(b"x" * 2**20) * 300)
     tracemalloc.start()
     estimate_tokens(tmp_path / "parts.txt.gz")
@@ -72,7 +74,7 @@ def test_parts_that_would_fill_the_memory(tmp_path):
     assert peak < 5 * text_size.LARGEST_RATIO * text_size.SAMPLE
 
 
-def test_many_files(tmp_path, monkeypatch):
+def test_many_files_are_estimated_from_a_few(tmp_path, monkeypatch):
     monkeypatch.setattr(text_size, "MAX_FILES", 5)
     for i in range(23):
         (tmp_path / f"{i:02d}.txt").write_text("one two three\n" * 10, "utf8")
@@ -82,7 +84,7 @@ def test_many_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.corpora
-def test_prepared_corpus_knows(folder, tmp_path):
+def test_a_prepared_corpus_knows_its_number_of_tokens(folder, tmp_path):
     prepare([folder / "a.txt"], tmp_path / "corpus", n_process=1)
     assert estimate_tokens([tmp_path / "corpus", folder / "b.jsonl"]) == 2 * N_TOKENS
 
@@ -100,7 +102,7 @@ def text(tmp_path):
     return tmp_path / "text.txt"
 
 
-def test_bytes(text):
+def test_tokens_beyond_the_limit_of_bytes_are_reported(text):
     found = audit_tokens(BiLMConfig(), [str(text)])
     frequent = ["日" * 17, "a" * 49, "é" * 25]
     cut = {"cut": 4, "share": 0.5, "limit": "48 UTF-8 bytes", "most frequent": frequent}
@@ -112,8 +114,8 @@ def test_bytes(text):
         assert (rows[0] == rows[1]).all() == (token in frequent)
 
 
-def test_models_of_other_kinds(text):
-    """One of code points; one without characters."""
+def test_limits_of_other_kinds_of_models(text):
+    """One model reads code points, and another has no characters."""
     found = audit_tokens(BiLMConfig(token_encoder="manylangs", n_characters=300), [str(text)])
     assert (found["cut"], found["limit"]) == (1, "48 code points")
     with pytest.raises(ValueError, match="a model without characters does not truncate"):
@@ -124,7 +126,7 @@ def test_models_of_other_kinds(text):
 
 
 @pytest.mark.commands
-def test_command(text, tmp_path):
+def test_info_audits_a_text(text, tmp_path):
     safetensors_file.write(tiny_bilm(max_characters_per_token=50), tmp_path / "a.safetensors")
     given = ("info", tmp_path / "a.safetensors")
     assert json.loads(run_elmo(*given, "--audit", text, "--json").stdout)["audit"]["cut"] == 4

@@ -1,3 +1,5 @@
+"""Work divided among processes: their number, the order of results, and errors."""
+
 import os
 
 import pytest
@@ -6,8 +8,8 @@ from spacy_elmo.text import workers as module
 from spacy_elmo.text.workers import map_in_order, n_processes
 
 
-def test_number_of_processes(monkeypatch):
-    """-1 is a process for each core that may be used, which may be less than there are."""
+def test_minus_1_is_a_process_per_core(monkeypatch):
+    """Only cores that this process may use are counted."""
     monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {1, 2, 5}, raising=False)
     monkeypatch.setattr(module.os, "cpu_count", lambda: 64)
     assert n_processes(4) == 4
@@ -20,7 +22,7 @@ def test_number_of_processes(monkeypatch):
 
 
 @pytest.mark.processes
-def test_in_order_and_only_a_few_wait():
+def test_results_come_in_order_and_few_tasks_wait():
     taken = []
 
     def tasks():

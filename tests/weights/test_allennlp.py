@@ -1,7 +1,6 @@
-"""What bilm-tf and AllenNLP write, and what is written for them: one layer, one direction, word
-ids, ready-made vectors, a softmax. Against numpy, and against numbers that TensorFlow computed:
-golden files of two models, all layers; and those that AllenNLP's own tests hold, where they are
-beside the checkout."""
+"""Weights of bilm-tf and AllenNLP, against numpy, golden files that TensorFlow computed, and the
+numbers in AllenNLP's own tests if they are beside the checkout. Models have one or two layers and
+directions, characters, word ids, ready-made vectors, and a softmax."""
 
 import json
 import os
@@ -40,7 +39,7 @@ VARIANTS = [
 
 
 def check_model(bilm, options, data, words=None):
-    """Over two calls, frozen and as a module that trains."""
+    """Check two calls of the frozen model and of a module that trains."""
     state = expected_state = None
     for sentences in (models.SENTENCES, models.SENTENCES[::-1]):
         expected, expected_state = reference.layers(options, data, sentences, expected_state, words)
@@ -54,7 +53,7 @@ def check_model(bilm, options, data, words=None):
 
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_written_files_are_read_bit_by_bit(tmp_path, changes):
-    """Safetensors, and files in the layout of bilm-tf."""
+    """Files are in safetensors, and in the layout of bilm-tf."""
     bilm, folder = models.tiny_bilm(**changes), tmp_path / "new" / "folder"
     models.write_allennlp(bilm, folder)
     assert sorted(os.listdir(folder)) == ["options.json", "weights.hdf5"]
@@ -73,7 +72,7 @@ def test_written_files_are_read_bit_by_bit(tmp_path, changes):
 
 @pytest.mark.parametrize("n_characters", [261, 262, None])
 @pytest.mark.parametrize("n_more", [0, 1])
-def test_either_number_of_characters(tmp_path, n_characters, n_more):
+def test_tables_of_261_and_262_characters_are_read(tmp_path, n_characters, n_more):
     options = models.tiny_options(n_characters=n_characters)
     if n_characters is None:
         del options["char_cnn"]["n_characters"]
@@ -85,7 +84,7 @@ def test_either_number_of_characters(tmp_path, n_characters, n_more):
 
 
 @pytest.mark.parametrize("kind", ["float64", "float16"])
-def test_other_floats_and_packed_datasets(tmp_path, kind):
+def test_other_floats_and_compressed_datasets_are_read(tmp_path, kind):
     path = models.write_tiny(tmp_path)
     data = {**reference.read_hdf5(path), "CNN_proj/b_proj": np.arange(5, dtype=kind) / 4}
     with h5py.File(path, "w") as file:
@@ -122,8 +121,8 @@ ALONE = ("MultiRNNCell/Cell0/", "")
     ],
 )
 @pytest.mark.parametrize("said", [True, False])
-def test_one_layer_and_one_direction(tmp_path, both, changes, names, said):
-    """As bilm-tf names the weights of these."""
+def test_one_layer_and_one_direction_are_read(tmp_path, both, changes, names, said):
+    """The names of the weights are those of bilm-tf."""
     options = {**models.tiny_options(**changes), "bidirectional": both}
     data = reference.random_datasets(options)
     dumped = models.renamed(data, names)
@@ -141,7 +140,7 @@ def test_one_layer_and_one_direction(tmp_path, both, changes, names, said):
 # Words in place of characters
 
 
-def test_word_ids(tmp_path):
+def test_models_of_word_ids_are_read(tmp_path):
     bilm = read_weights(reference.write_hdf5(tmp_path, WORD_OPTIONS, WORD_DATA, WORDS))
     assert (bilm.config.n_words, bilm.config.n_characters) == (8, 0)
     check_model(bilm, WORD_OPTIONS, WORD_DATA, WORDS)
@@ -152,7 +151,7 @@ def test_word_ids(tmp_path):
 
 @pytest.mark.conversions
 @pytest.mark.parametrize("kind", ["words", "one direction"])
-def test_converted_and_back(tmp_path, kind):
+def test_models_are_converted_and_back(tmp_path, kind):
     options, data, words = WORD_OPTIONS, WORD_DATA, WORDS
     if kind == "one direction":
         options, words = {**models.tiny_options(), "bidirectional": False}, None
@@ -167,7 +166,7 @@ def test_converted_and_back(tmp_path, kind):
     assert not words or (tmp_path / "vocab.txt").read_text("utf8").split() == words
 
 
-def test_vocabulary_of_another_name(tmp_path):
+def test_a_vocabulary_with_another_name_is_found(tmp_path):
     reference.write_hdf5(tmp_path, WORD_OPTIONS, WORD_DATA, WORDS)
     for name in ("weights.hdf5", "options.json", "vocab.txt"):
         (tmp_path / name).rename(tmp_path / f"small_{name}")
@@ -185,7 +184,7 @@ def test_vocabulary_of_another_name(tmp_path):
 
 @pytest.fixture
 def ready_made(tmp_path):
-    """A model of characters, and vectors that are not those of its CNN, to tell them apart."""
+    """Write a model of characters, and vectors that differ from those of its CNN."""
     path, data = models.write_tiny(tmp_path), reference.random_datasets(WORD_OPTIONS, 1, 8)
     data = {**reference.read_hdf5(path), "embedding": data["embedding"]}
     write_vectors(path, data["embedding"], WORDS)
@@ -193,7 +192,10 @@ def ready_made(tmp_path):
 
 
 def write_vectors(path, table, words):
-    """RETURNS (Path): Their file, beside which is a vocabulary whose last line has no end."""
+    """Write vectors, and beside them a vocabulary whose last line has no end.
+
+    RETURNS (Path): The file of the vectors.
+    """
     folder = path.parent / "dump"
     folder.mkdir(exist_ok=True)
     with h5py.File(folder / "vectors.h5", "w") as file:
@@ -206,7 +208,7 @@ def read_ready_made(path):
     return make_allennlp_reader(str(path), embeddings=str(path.parent / "dump" / "vectors.h5"))()
 
 
-def test_ready_made_vectors(ready_made, tmp_path, monkeypatch):
+def test_ready_made_vectors_replace_known_words(ready_made, tmp_path, monkeypatch):
     path, options, data = ready_made
     bilm = read_ready_made(path)
     assert (bilm.config.n_words, bilm.config.n_characters) == (8, 262)
@@ -229,8 +231,7 @@ def test_gradients_reach_ready_made_vectors_and_characters(ready_made):
     assert characters[ord("c") + 1] == 0
 
 
-def test_other_ready_made_vectors(ready_made):
-    """Those of the marks need not be there."""
+def test_ready_made_vectors_need_no_marks(ready_made):
     path, options, data = ready_made
     two = {**data, "embedding": data["embedding"][3:5]}
     write_vectors(path, two["embedding"], ["the", "cat"])
@@ -244,8 +245,9 @@ def test_other_ready_made_vectors(ready_made):
 @pytest.mark.parametrize("name", BILM_TF_MODELS)
 @pytest.mark.parametrize("rows", [[0], [1], [2], [0, 1, 2]])
 @pytest.mark.parametrize("trains", [False, True])
-def test_all_layers_of_three_streams_with_carried_state(name, rows, trains):
-    """Side by side or alone, frozen and as a module that trains."""
+def test_three_streams_with_carried_state_equal_tensorflow(name, rows, trains):
+    """All layers are compared. Streams run side by side or alone, frozen and as a module that
+    trains."""
     bilm, state = read_weights(BILM_TF / name), None
     bilm = BiLM.from_frozen(bilm) if trains else bilm
     batches, expected = read_batches(), read_bilm_tf(name)
@@ -264,8 +266,8 @@ def test_all_layers_of_three_streams_with_carried_state(name, rows, trains):
 
 @needs_allennlp
 @pytest.mark.parametrize("rows", [[0], [0, 1, 2]])
-def test_ten_batches_of_allennlp_with_carried_state(rows):
-    """A trained model's top layer."""
+def test_ten_batches_with_carried_state_equal_allennlp(rows):
+    """The expected vectors are a trained model's top layer."""
     bilm, state = read_weights(models.ALLENNLP / "lm_weights.hdf5"), None
     streams = json.loads((models.ALLENNLP / "sentences.json").read_text("utf8"))
     with h5py.File(models.ALLENNLP / "lm_embeddings_0.hdf5") as file:
@@ -276,7 +278,7 @@ def test_ten_batches_of_allennlp_with_carried_state(rows):
 
 
 @needs_allennlp
-def test_token_vectors_of_allennlp():
+def test_token_vectors_equal_those_of_allennlp():
     bilm = read_weights(models.ALLENNLP / "lm_weights.hdf5")
     words = (models.ALLENNLP / "vocab_test.txt").read_text("utf8").split()
     with h5py.File(models.ALLENNLP / "elmo_token_embeddings.hdf5") as file:

@@ -1,5 +1,5 @@
-"""Softmax and vocabulary as they were published: the marks anywhere, in files of other names.
-Token vectors that are written for them."""
+"""Files of a published model: softmax and vocabulary under any names, with the marks anywhere, and
+token vectors that are written in a file."""
 
 import json
 from functools import partial
@@ -31,7 +31,7 @@ NAME = "elmo_2x1024_128_2048cnn_1xhighway"
 
 
 def write(folder, kind="bytes", order=ORDERS[0]):
-    """A model whose rows stand in another order than those of `MODELS`."""
+    """Write a model whose rows have another order than in `MODELS`."""
     options, datasets = MODELS[kind]()
     for name in datasets.keys() & {"softmax/W", "softmax/b", "embedding"}:
         datasets[name] = datasets[name][order]
@@ -39,7 +39,8 @@ def write(folder, kind="bytes", order=ORDERS[0]):
 
 
 def publish(folder):
-    """The files of a model as AllenNLP published them: the softmax stands beside the weights."""
+    """Write the files of a model as AllenNLP published them, with the softmax beside the
+    weights."""
     path = write(folder)
     softmax = folder / f"{NAME}_softmax_weights.hdf5"
     with h5py.File(path, "a") as file, h5py.File(softmax, "w") as beside:
@@ -52,7 +53,7 @@ def publish(folder):
 
 
 def check_softmax(prediction):
-    """Each word of `MODELS` has the probability that its row gives it."""
+    """Check that each word of `MODELS` has the probability of its row."""
     softmax, vocabulary = prediction
     _, data = MODELS["bytes"]()
     assert vocabulary.words == WORDS
@@ -64,7 +65,7 @@ def check_softmax(prediction):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["bytes", "words"])
 @pytest.mark.parametrize("order", ORDERS)
-def test_marks_anywhere_in_the_vocabulary(tmp_path, monkeypatch, kind, order):
+def test_marks_can_be_anywhere_in_the_vocabulary(tmp_path, monkeypatch, kind, order):
     monkeypatch.setattr(module, "perplexity", partial(module.perplexity, n_streams=1))
     path = write(tmp_path / "m", kind, order)
     (tmp_path / "text.txt").write_text("\n".join(TEXT), "utf8")
@@ -84,9 +85,9 @@ def test_marks_anywhere_in_the_vocabulary(tmp_path, monkeypatch, kind, order):
 
 
 @pytest.mark.conversions
-def test_rows_that_no_word_reaches(tmp_path):
-    """As bilm-tf reads a vocabulary: lines are stripped, one line is no word, and of equal words
-    the last one counts."""
+def test_vocabularies_are_read_as_by_bilm_tf(tmp_path):
+    """Lines are stripped, one line is no word, and the last of equal words counts. Rows without a
+    word stay."""
     options, data = MODELS["words"]()
     lines = ["the ", "</S>", "!!!MAXTERMID", "cat\r", "<S>", "<UNK>", "sat", "cat", "the"]
     path = reference.write_hdf5(tmp_path, options, data, lines)
@@ -104,7 +105,7 @@ def test_rows_that_no_word_reaches(tmp_path):
 @pytest.mark.conversions
 @pytest.mark.parametrize("place", ["inside", "beside"])
 @pytest.mark.parametrize("vocabulary", ["none", "of another softmax"])
-def test_a_softmax_that_is_not_wanted_is_not_read(tmp_path, place, vocabulary):
+def test_a_softmax_that_is_not_needed_is_not_read(tmp_path, place, vocabulary):
     path = write(tmp_path / "m") if place == "inside" else publish(tmp_path / "m")
     (words,) = path.parent.glob("vocab*")
     words.unlink() if vocabulary == "none" else words.write_text("the\n", "utf8")
@@ -112,7 +113,7 @@ def test_a_softmax_that_is_not_wanted_is_not_read(tmp_path, place, vocabulary):
     assert lost == [] and read_bundle(tmp_path / "a.safetensors").prediction is None
 
 
-def test_softmax_in_a_file_of_its_own_among_hidden_files_of_macos(tmp_path):
+def test_a_softmax_in_its_own_file_is_found_among_hidden_files_of_macos(tmp_path):
     path = publish(tmp_path / "m")
     files = content(path.parent)
     bundle = read_bundle(path)
@@ -134,7 +135,7 @@ def test_softmax_in_a_file_of_its_own_among_hidden_files_of_macos(tmp_path):
     assert bundle.extras == ["the softmax, because its vocab.txt is missing"]
 
 
-def test_weights_whose_name_is_that_of_a_softmax(tmp_path):
+def test_weights_can_have_the_name_of_a_softmax(tmp_path):
     path = write(tmp_path)
     path.rename(tmp_path / "model_with_softmax_weights.hdf5")
     check_softmax(read_bundle(tmp_path).prediction)
@@ -143,7 +144,7 @@ def test_weights_whose_name_is_that_of_a_softmax(tmp_path):
 @pytest.mark.parametrize(
     "name", ["vocab.txt.gz", "elmo_vocab.txt.gz", "vocab-2016-09-10.txt.gz", "vocab-news-500.txt"]
 )
-def test_names_of_vocabularies(tmp_path, name):
+def test_vocabularies_with_published_names_are_found(tmp_path, name):
     write(tmp_path)
     for file in ("weights.hdf5", "options.json"):
         (tmp_path / file).rename(tmp_path / f"elmo_{file}")
@@ -157,8 +158,8 @@ def test_names_of_vocabularies(tmp_path, name):
 
 
 @pytest.mark.parametrize("write", [partial(write, kind="words"), write_random])
-def test_byte_order_marks(tmp_path, write):
-    """In every text file, of AllenNLP's and ELMoForManyLangs' models."""
+def test_byte_order_marks_are_skipped(tmp_path, write):
+    """Every text file of AllenNLP's and ELMoForManyLangs' models has one."""
     before = read_bundle(write(tmp_path))
     for file in (*tmp_path.glob("*.json"), *tmp_path.glob("*.txt"), *tmp_path.glob("*.dic")):
         file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
@@ -175,7 +176,7 @@ def test_byte_order_marks(tmp_path, write):
         ("weights.hdf5", ["options.json"]),
     ],
 )
-def test_where_options_are_expected(tmp_path, name, names):
+def test_a_missing_options_file_is_named_with_its_expected_names(tmp_path, name, names):
     path = write_tiny(tmp_path).rename(tmp_path / name)
     options = (tmp_path / "options.json").rename(tmp_path / "elsewhere")
     message = check_refused(lambda: read_weights(path))
@@ -186,7 +187,7 @@ def test_where_options_are_expected(tmp_path, name, names):
 
 
 @pytest.mark.conversions
-def test_names_that_earlier_versions_wrote_beside_weights(tmp_path):
+def test_names_that_earlier_versions_wrote_are_found(tmp_path):
     write(tmp_path).rename(tmp_path / "c.hdf5")
     for name in ("options.json", "vocab.txt"):
         (tmp_path / name).rename(tmp_path / f"c{name}")
@@ -200,8 +201,8 @@ def test_names_that_earlier_versions_wrote_beside_weights(tmp_path):
 DUMPED = ["<S>", "</S>", "<UNK>", "the", "naïve", "日本", "the", "a"]
 
 
-def test_token_vectors_in_a_file(tmp_path):
-    """The file of bilm-tf's `dump_token_embeddings`: a row for each word of the vocabulary."""
+def test_token_vectors_are_written_as_by_bilm_tf(tmp_path):
+    """The file of its `dump_token_embeddings` has a row for each word of the vocabulary."""
     write_tiny(tmp_path)
     path, vocabulary = tmp_path / "weights.hdf5", tmp_path / "vocab.txt"
     vocabulary.write_text("".join(f"{word}\n" for word in DUMPED), "utf8")

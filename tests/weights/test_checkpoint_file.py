@@ -1,4 +1,4 @@
-"""bilm-tf's checkpoints, with a module in TensorFlow's place that serves the fixture's arrays
+"""Checkpoints of bilm-tf, read with a module in place of TensorFlow that has the fixture's arrays
 under the names of bilm-tf's variables."""
 
 import json
@@ -29,7 +29,7 @@ VARIABLES = [
 
 
 def variables(data):
-    """With those of the optimizer, and of the run."""
+    """Return the model's variables, and those of the optimizer and of the run."""
     names = {f"lm/{name}": values for name, values in models.renamed(data, VARIABLES).items()}
     slots = {f"{name}/Adagrad": np.full_like(values, 7) for name, values in names.items()}
     return {**names, **slots, "global_step": np.array(3, dtype="int64")}
@@ -47,7 +47,7 @@ def reader(arrays):
 
 @pytest.fixture
 def tensorflow(monkeypatch):
-    """What it has: checkpoints by their prefix."""
+    """Replace TensorFlow, and return its checkpoints by their prefix."""
     checkpoints = {}
 
     def load_checkpoint(prefix):
@@ -62,7 +62,7 @@ def tensorflow(monkeypatch):
 
 
 def put(folder, data, tensorflow=None, options=None, number=12):
-    """RETURNS: The prefix of the checkpoint."""
+    """Write a checkpoint and its options, and return its prefix."""
     folder.mkdir(exist_ok=True)
     if options is not None:
         (folder / "options.json").write_text(json.dumps(options))
@@ -76,7 +76,7 @@ def put(folder, data, tensorflow=None, options=None, number=12):
 
 @pytest.mark.conversions
 @pytest.mark.parametrize("name", ["plain", "skip"])
-def test_as_its_dump(tmp_path, tensorflow, name):
+def test_a_checkpoint_equals_its_dump(tmp_path, tensorflow, name):
     prefix = put(tmp_path / "m", reference.read_hdf5(BILM_TF / name / "weights.hdf5"), tensorflow)
     shutil.copy(BILM_TF / name / "options.json", tmp_path / "m")
     for path in (prefix, tmp_path / "m", prefix.with_name(f"{prefix.name}.index")):
@@ -88,7 +88,7 @@ def test_as_its_dump(tmp_path, tensorflow, name):
     assert_same_vectors(tmp_path / "weights.hdf5", BILM_TF / name)
 
 
-def test_other_models(tmp_path, tensorflow):
+def test_models_of_other_sizes_are_read(tmp_path, tensorflow):
     for options, names in (
         ({**models.tiny_options(), "bidirectional": False}, models.ONE_DIRECTION),
         (models.tiny_options(n_layers=1), [("MultiRNNCell/Cell0/", "")]),
@@ -101,8 +101,8 @@ def test_other_models(tmp_path, tensorflow):
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_softmax(tmp_path, tensorflow, is_shared):
-    """Which the dump leaves out; shared with the embedding, there is a bias alone."""
+def test_the_softmax_of_a_checkpoint_is_read(tmp_path, tensorflow, is_shared):
+    """The dump has no softmax. A softmax that shares the embedding has only a bias."""
     options = {"lstm": models.tiny_options()["lstm"]} if is_shared else models.tiny_options()
     data = reference.random_datasets(options, seed=4, n_words=len(WORDS) if is_shared else 0)
     softmax = reference.random_softmax(options, len(WORDS))
@@ -116,7 +116,7 @@ def test_softmax(tmp_path, tensorflow, is_shared):
     assert model.vocabulary.words == WORDS
 
 
-def test_the_latest_of_a_folder(tmp_path, tensorflow):
+def test_the_latest_checkpoint_of_a_folder_is_read(tmp_path, tensorflow):
     for number in (5, 10):
         data = reference.random_datasets(models.tiny_options(), seed=number)
         put(tmp_path / "m", data, tensorflow, models.tiny_options(), number)
@@ -127,7 +127,7 @@ def test_the_latest_of_a_folder(tmp_path, tensorflow):
     assert_same_vectors(tmp_path / "m", tmp_path / "m" / "model.ckpt-5")
 
 
-def test_without_tensorflow(tmp_path, monkeypatch):
+def test_without_tensorflow_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     prefix = put(tmp_path / "m", {})
     models.check_refused(lambda: read_weights(prefix), "the options file is missing")
@@ -140,7 +140,7 @@ def test_without_tensorflow(tmp_path, monkeypatch):
         assert "\n" not in str(error.value)
 
 
-def test_broken(tmp_path, tensorflow):
+def test_broken_checkpoints_are_named(tmp_path, tensorflow):
     data = reference.random_datasets(models.tiny_options())
     prefix = put(tmp_path / "m", data, options=models.tiny_options())
     models.check_refused(lambda: read_weights(prefix), "TensorFlow cannot read", "table file")

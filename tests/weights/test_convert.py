@@ -1,3 +1,6 @@
+"""Conversions between all formats: the same vectors, no half-written files, and a user's files
+stay."""
+
 import errno
 import os
 import re
@@ -34,8 +37,8 @@ def source(tmp_path):
     return conversions.write_source(tmp_path / "source" / "model-best")
 
 
-def test_every_format_to_every_format(tmp_path, source):
-    """The way has each pair of two formats once, from a pipeline to a pipeline."""
+def test_every_format_is_converted_to_every_format(tmp_path, source):
+    """The way contains each pair of two formats once, from a pipeline to a pipeline."""
     way = """pipeline safetensors safetensors pipeline allennlp allennlp safetensors allennlp
         pipeline"""
     names = {**conversions.TARGETS, "pipeline": "en_small-1.0.2"}  # a folder with dots is no suffix
@@ -73,7 +76,7 @@ def bfloat16(values):
 
 @pytest.mark.parametrize("name", ["a.safetensors", "a"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision(tmp_path, source, dtype, name):
+def test_half_precision_rounds_to_the_nearest(tmp_path, source, dtype, name):
     target = tmp_path / name
     _, lost = convert(source, target, dtype=dtype, allow_loss=True)
     assert read_language_model(target).vocabulary.words == conversions.WORDS
@@ -95,7 +98,7 @@ def test_half_precision(tmp_path, source, dtype, name):
     conversions.assert_same_vectors(tmp_path / "weights.hdf5", target)
 
 
-def test_weights_too_large_for_float16(tmp_path):
+def test_weights_too_large_for_float16_are_refused(tmp_path):
     bilm, target = tiny_module(), tmp_path / "b.safetensors"
     bilm.stacks[0][0].bias[0] = 7e4
     safetensors_file.write(bilm.freeze(), tmp_path / "a.safetensors")
@@ -117,8 +120,10 @@ def test_weights_too_large_for_float16(tmp_path):
         ("manylangs", (manylangs.srsly, "write_json")),
     ],
 )
-def test_nothing_is_overwritten_unasked_or_in_part(tmp_path, source, monkeypatch, format, place):
-    """What fails leaves neither a half of the new, nor a change of the old."""
+def test_files_are_overwritten_only_with_force_and_as_a_whole(
+    tmp_path, source, monkeypatch, format, place
+):
+    """A failing conversion leaves no part of the new model, and does not change the old one."""
     out, other = tmp_path / "out", tmp_path / "other.safetensors"
     target = out / conversions.TARGETS.get(format, "my.model")
     settings = {"format": format, "lang": "en"}
@@ -148,7 +153,7 @@ def test_nothing_is_overwritten_unasked_or_in_part(tmp_path, source, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["options.json", "vocab.txt"])
-def test_files_beside_hdf5_are_not_overwritten_either(tmp_path, source, name):
+def test_files_beside_hdf5_are_not_overwritten(tmp_path, source, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(ValueError, match=f"{name} exists already"):
         convert(source, tmp_path / "weights.hdf5")
@@ -159,7 +164,7 @@ def test_files_beside_hdf5_are_not_overwritten_either(tmp_path, source, name):
 
 
 def test_only_pipelines_that_convert_writes_are_replaced(tmp_path, source):
-    """A trained pipeline has other components, a folder may hold other files."""
+    """A trained pipeline has other components, and a folder may contain other files."""
     (tmp_path / "home").mkdir()
     convert(source, tmp_path / "home")  # empty
     convert(source, tmp_path / "home", force=True)
@@ -250,7 +255,7 @@ def test_files_beside_are_not_written_through_links(tmp_path, source, name, link
 @pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.parametrize("name", ["x.safetensors", "x.hdf5"])
 def test_a_link_to_the_weights_is_followed(tmp_path, source, name, exists):
-    """All files of the model are beside the real file, with its name."""
+    """All files of the model are written beside the real file, with its name."""
     far = tmp_path / "far" / f"y{Path(name).suffix}"
     far.parent.mkdir()
     if exists:
@@ -269,8 +274,8 @@ def test_a_link_to_the_weights_is_followed(tmp_path, source, name, exists):
     assert read_weights(tmp_path / name).provenance["attribution"] == "by us"
 
 
-def test_a_folder_in_the_place_of_the_attribution(tmp_path, source):
-    """It is noticed before anything is written."""
+def test_a_folder_in_the_place_of_the_attribution_is_named(tmp_path, source):
+    """The error comes before anything is written."""
     (tmp_path / "x-ATTRIBUTION.md").mkdir()
     for name in ("x.safetensors", "x.hdf5"):
         with pytest.raises(ValueError, match=r"x-ATTRIBUTION\.md is a folder"):
@@ -279,7 +284,7 @@ def test_a_folder_in_the_place_of_the_attribution(tmp_path, source):
 
 
 @pytest.mark.parametrize("encoding", ["utf8", "latin-1"])
-def test_bytes_of_an_attribution_stay(tmp_path, source, encoding):
+def test_the_bytes_of_an_attribution_stay(tmp_path, source, encoding):
     """An attribution in any encoding is kept, and is not added twice."""
     theirs = "by Zoë and Łucja" if encoding == "utf8" else "by Zoë"
     path = tmp_path / "x-ATTRIBUTION.md"
@@ -296,7 +301,7 @@ def test_bytes_of_an_attribution_stay(tmp_path, source, encoding):
     assert provenance == weights
 
 
-def test_files_of_file_managers_are_in_nobodys_way(tmp_path, source):
+def test_files_of_file_managers_do_not_block_a_conversion(tmp_path, source):
     convert(source, tmp_path / "out")
     for name in (".DS_Store", "elmo/Thumbs.db", "desktop.ini"):
         (tmp_path / "out" / name).write_text("seen")
@@ -305,7 +310,7 @@ def test_files_of_file_managers_are_in_nobodys_way(tmp_path, source):
 
 
 def test_a_linked_folder_is_followed(tmp_path, source):
-    """All files of a pipeline are inside it."""
+    """All files of a pipeline are inside this folder."""
     (tmp_path / "far").mkdir()
     (tmp_path / "near").symlink_to(tmp_path / "far")
     convert(source, tmp_path / "near")
@@ -326,7 +331,7 @@ def test_a_linked_folder_is_followed(tmp_path, source):
         ("a", {"dtype": "int8"}, "must be one of float32, float16, bfloat16"),
     ],
 )
-def test_what_cannot_be(tmp_path, source, target, settings, message):
+def test_impossible_targets_are_refused(tmp_path, source, target, settings, message):
     with pytest.raises(ValueError, match=message):
         convert(source, tmp_path / target, **settings)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
@@ -334,8 +339,8 @@ def test_what_cannot_be(tmp_path, source, target, settings, message):
 
 @pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_no_model_stands_beside_the_softmax_of_another(tmp_path):
-    """Wherever writing over a model ends: what a kill leaves can be read as one of the two."""
+def test_a_kill_never_leaves_the_softmax_of_another_model(tmp_path):
+    """The model can be read after a kill at any step, as the old one or the new one."""
     sources, target = (tmp_path / "old", tmp_path / "new"), tmp_path / "out" / "a.safetensors"
     for seed, folder in enumerate(sources):
         save_model(conversions.make_model(seed), folder, lang="de", provenance={})

@@ -1,5 +1,5 @@
-"""What a conversion would lose, and what goes with the weights wherever they go: the softmax, the
-provenance, the license; words that a text format cannot hold."""
+"""Losses of a conversion, and parts that go with the weights into every format: the softmax, the
+provenance, the license, and words that a text format cannot store."""
 
 from dataclasses import replace
 
@@ -50,8 +50,8 @@ def stops(message, source, target, **settings):
 
 @pytest.mark.conversions
 @pytest.mark.parametrize("kind", [LanguageModelSoftmax, AdaptiveSoftmax])
-def test_softmax_beside_safetensors(tmp_path, kind):
-    """In a file of its own, which stands for one model: gone with it, and out of the way."""
+def test_safetensors_have_their_softmax_beside_them(tmp_path, kind):
+    """The file is deleted when a model without a softmax replaces this model."""
     save_model(make_model(kind=kind), tmp_path / "x", lang="en", provenance={})
     target, beside = tmp_path / "y" / "a.safetensors", tmp_path / "y" / "a.softmax.safetensors"
     convert(tmp_path / "x", target)
@@ -71,7 +71,7 @@ def test_softmax_beside_safetensors(tmp_path, kind):
 
 
 @pytest.mark.conversions
-def test_softmax_without_vocabulary_and_datasets_that_nobody_knows(tmp_path, source):
+def test_an_incomplete_softmax_and_unknown_datasets_are_losses(tmp_path, source):
     convert(source, tmp_path / "weights.hdf5")
     (tmp_path / "vocab.txt").unlink()
     stops("softmax, because its vocab.txt is missing", tmp_path / "weights.hdf5", tmp_path / "a")
@@ -97,8 +97,8 @@ OTHERS = ["sentencizer", "tok2vec"]
         ({}, lambda nlp: nlp.vocab.set_vector("bank", np.ones(3, "float32")), "static vectors"),
     ],
 )
-def test_what_else_a_pipeline_has(tmp_path, tiny_weights, settings, change, message):
-    """Other components are not even loaded."""
+def test_other_parts_of_a_pipeline_are_losses(tmp_path, tiny_weights, settings, change, message):
+    """Other components are not loaded."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", name="lm", config={"weights": str(tiny_weights), **settings})
     change(nlp)
@@ -126,8 +126,8 @@ def test_a_pipeline_needs_a_language(tmp_path, tiny_weights):
 
 
 @pytest.mark.conversions
-def test_provenance_is_patched(tmp_path, source):
-    """It may be longer than an attribute in an old HDF5 file."""
+def test_provenance_can_be_changed(tmp_path, source):
+    """The text is longer than an attribute in an old HDF5 file may be."""
     text = "é" * 100_000
     patch = {"commit": text, "corpus": {"name": "x"}, "tokens": None}
     kept = {"corpus": {"name": "x"}, "perplexity": {"mean": 1.5}, "lang": "de"}
@@ -141,7 +141,7 @@ def test_provenance_is_patched(tmp_path, source):
     "provenance",
     [{"lang": ["de"]}, {"lang": {"de": 1}}, {"lang": 5}, {"source": "\udc80"}, {"lang": "\ud800"}],
 )
-def test_provenance_that_no_file_can_store(tmp_path, source, provenance):
+def test_provenance_that_no_file_can_store_is_refused(tmp_path, source, provenance):
     for name in ("b.safetensors", "b.hdf5", "b"):
         with pytest.raises(ValueError, match="provenance"):
             convert(source, tmp_path / name, provenance=provenance)
@@ -152,8 +152,7 @@ def test_provenance_that_no_file_can_store(tmp_path, source, provenance):
 
 
 @pytest.mark.conversions
-def test_named_manylangs(tmp_path, monkeypatch):
-    """A model with a name knows where it is from."""
+def test_a_named_model_keeps_its_source_and_language(tmp_path, monkeypatch):
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     folder, model = write_random(tmp_path / "fi.model"), NAMED["manylangs-fi"]
@@ -173,8 +172,8 @@ def test_named_manylangs(tmp_path, monkeypatch):
 
 
 @pytest.mark.conversions
-def test_words_that_are_read_and_words_that_are_predicted(tmp_path):
-    """One vocab.txt can hold them if they are the same."""
+def test_words_that_are_read_and_predicted_must_agree_in_vocab_txt(tmp_path):
+    """One file can store both only if they are equal."""
     options = {"lstm": tiny_options()["lstm"]}
     source = reference.write_random(tmp_path / "source", options, words=WORDS)
     with h5py.File(source, "a") as file:
@@ -197,13 +196,14 @@ MIXED = [*MARKS, "the", " ", "  ", "\u00a0", "!!!MAXTERMID", "a\rb", "in\u2028",
 
 
 def read_as_bilm_tf(path):
-    """Words by line, as `Vocabulary` of bilm-tf's data.py reads them."""
+    """Read words line by line, as `Vocabulary` in bilm-tf's data.py does."""
     with open(path, encoding="utf8") as lines:
         return [line.strip() for line in lines if line.strip() != "!!!MAXTERMID"]
 
 
 def write_model(folder, words, kind):
-    """RETURNS (Path): A model that reads, predicts, or reads and predicts these words."""
+    """Write a model that reads, predicts, or reads and predicts these words, and return its
+    path."""
     bilm, prediction = tiny_bilm(), None
     if kind != "predicted":
         sizes = {} if kind == "beside characters" else NO_CHARACTERS
@@ -223,7 +223,7 @@ def write_model(folder, words, kind):
 
 @pytest.mark.conversions
 @pytest.mark.parametrize("kind", ["read", "predicted", "both"])
-def test_words_that_no_line_holds(tmp_path, kind):
+def test_words_that_no_line_can_store_are_named(tmp_path, kind):
     source, target = write_model(tmp_path / "a", MIXED, kind), tmp_path / "out" / "weights.hdf5"
     named = "vocab.txt cannot store", *map(repr, MIXED[4:9]), ", 2 others", "NAME.safetensors or"
     message = check_refused(lambda: convert(source, target, allow_loss=True), *named)
@@ -240,7 +240,7 @@ def test_words_that_no_line_holds(tmp_path, kind):
 
 @pytest.mark.conversions
 @pytest.mark.parametrize("kind", ["read", "predicted", "both"])
-def test_words_that_lines_hold(tmp_path, kind):
+def test_words_that_lines_can_store_are_kept(tmp_path, kind):
     words = [*MARKS, "a b", "\ufeffx", "日本", "!!!", "in\u2028side", "x\x1cy", "end"]
     source = write_model(tmp_path / "a", words, kind)
     convert(source, tmp_path / "weights.hdf5")
@@ -251,8 +251,8 @@ def test_words_that_lines_hold(tmp_path, kind):
 
 
 @pytest.mark.conversions
-def test_ids_whose_word_has_a_later_one(tmp_path):
-    """The last of equal lines counts: their ids are written so that no word changes its row."""
+def test_ids_without_a_word_do_not_move_other_words(tmp_path):
+    """The last of equal lines counts, so unused ids get lines that change no word's row."""
     source = write_model(tmp_path / "a", [*MARKS, None, "cat", None, "the"], "read")
     convert(source, tmp_path / "weights.hdf5")
     rows = {word: row for row, word in enumerate(read_as_bilm_tf(tmp_path / "vocab.txt"))}
@@ -263,8 +263,8 @@ def test_ids_whose_word_has_a_later_one(tmp_path):
 
 
 @pytest.mark.conversions
-def test_ready_made_vectors_beside_characters(tmp_path):
-    """No program reads them from the HDF5 file of a model that has characters."""
+def test_ready_made_vectors_beside_characters_are_refused(tmp_path):
+    """No program would read them from the HDF5 file of a model with characters."""
     source = write_model(tmp_path / "a", [*MARKS, "the"], "beside characters")
     refused = "word vectors in addition to characters"
     check_refused(lambda: convert(source, tmp_path / "weights.hdf5"), refused)
@@ -290,8 +290,9 @@ def said_in(folder):
 
 
 @pytest.mark.pipelines
-def test_the_bundled_model(tmp_path):
-    """From the file beside it into a pipeline, and into those that are made of it."""
+def test_the_attribution_of_the_bundled_model_is_kept(tmp_path):
+    """The text goes from the file beside the model into a pipeline, and into pipelines made of
+    it."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     nlp.to_disk(tmp_path / "a")
@@ -317,14 +318,14 @@ def test_the_bundled_model(tmp_path):
         ({"licence": 3, "attribution": ["x"]}, None, ""),
     ],
 )
-def test_what_is_known(tmp_path, provenance, text, license):
+def test_a_pipeline_is_saved_with_its_attribution_and_license(tmp_path, provenance, text, license):
     pipeline(**provenance).to_disk(tmp_path)
     assert said_in(tmp_path) == (text, license)
 
 
 @pytest.mark.pipelines
-def test_what_stands_there_stays(tmp_path):
-    """A license of the pipeline's own, and other sources; nothing is said twice."""
+def test_an_existing_license_and_attribution_stay(tmp_path):
+    """The pipeline has its own license and other sources, and no text is added twice."""
     nlp = pipeline(attribution=TEXT, licence="CC-BY-4.0")
     nlp.meta["license"] = "MIT"
     (tmp_path / "LICENSES_SOURCES").write_text("Vectors: mine.\n", "utf8")
@@ -334,7 +335,7 @@ def test_what_stands_there_stays(tmp_path):
 
 
 @pytest.mark.pipelines
-def test_a_pipe_alone_writes_into_its_folder_alone(tmp_path):
+def test_a_pipe_saved_alone_writes_only_into_its_folder(tmp_path):
     pipe = pipeline(attribution=TEXT, licence="CC-BY-4.0").get_pipe("elmo")
     pipe.to_disk(tmp_path / "elmo")
     srsly.write_json(tmp_path / "meta.json", {"components": ["ner"], "license": ""})
@@ -346,8 +347,9 @@ def test_a_pipe_alone_writes_into_its_folder_alone(tmp_path):
 @pytest.mark.pipelines
 @pytest.mark.conversions
 @pytest.mark.parametrize("names", [["a.safetensors", "a.hdf5", "b.safetensors"], ["p", "a.hdf5"]])
-def test_from_format_to_format(tmp_path, names):
-    """In the weights, beside them, and in the pipeline at the end; it is no loss on the way."""
+def test_the_attribution_goes_from_format_to_format(tmp_path, names):
+    """The text is in the weights, beside them, and in the pipeline at the end; conversions report
+    no loss."""
     source = tmp_path / "first"
     pipeline(attribution=TEXT, licence="CC-BY-4.0").to_disk(source)
     for name in [*names, "last"]:

@@ -1,3 +1,5 @@
+"""CoVe's encoder: layers, states and gradients equal those of PyTorch's LSTM."""
+
 import numpy as np
 import pytest
 import spacy
@@ -35,7 +37,7 @@ def file(lstm, tmp_path):
 
 
 def by_pytorch(lstm, vectors, sentence):
-    """Both layers by PyTorch's own LSTM, unknown words as zeros."""
+    """Compute both layers with PyTorch's own LSTM, with zeros for unknown words."""
     table = dict(zip(vectors.words, vectors.table))
     del table["<UNK>"]
     x = torch.tensor(np.stack([table.get(word, np.zeros(WIDTH, "float32")) for word in sentence]))
@@ -87,7 +89,7 @@ def test_gradients_are_those_of_pytorch(lstm, file, vectors):
 
 
 @pytest.mark.pipelines
-def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
+def test_a_pipe_can_have_weights_of_cove(file, vectors, lstm, tmp_path):
     bilm = read_cove(file, vectors)
     assert from_bytes(to_bytes(bilm)).checksum() == bilm.checksum()
     write(bilm, tmp_path / "cove.safetensors")
@@ -109,7 +111,7 @@ def test_a_pipe_takes_it(file, vectors, lstm, tmp_path):
         (lambda state: state["weight_hh_l1"].fill_(np.nan), "not finite"),
     ],
 )
-def test_broken_files(lstm, vectors, tmp_path, change, message):
+def test_broken_files_are_named(lstm, vectors, tmp_path, change, message):
     state = lstm.state_dict()
     change(state)
     torch.save(state, tmp_path / "wmtlstm.pth")
@@ -118,12 +120,12 @@ def test_broken_files(lstm, vectors, tmp_path, change, message):
     assert "\n" not in str(caught.value) and "wmtlstm.pth" in str(caught.value)
 
 
-def test_vectors_of_another_width(file):
+def test_vectors_of_another_width_are_refused(file):
     with pytest.raises(ValueError, match=r"for vectors of width 5: .* \(24, 6\)"):
         read_cove(file, WordVectors(["a"], np.zeros((1, 5))))
 
 
-def test_what_joined_directions_need(file, vectors):
+def test_joined_directions_refuse_other_sizes(file, vectors):
     wanted = {"lstm_dim": 6, "projection_dim": 6, "use_skip_connections": False}
     for sizes, lacking in (
         ({"bidirectional": False}, "bidirectional"),

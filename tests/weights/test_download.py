@@ -1,3 +1,6 @@
+"""Downloads: only whole and correct files are stored, interrupted ones are resumed, and a user's
+files stay."""
+
 import hashlib
 import os
 import re
@@ -46,7 +49,7 @@ def assert_whole(target, whole=BYTES):
 
 
 def fails(server, target, message, **known):
-    """And leaves nothing behind."""
+    """Check that a download fails and leaves no file behind."""
     before = content(target.parent)
     with pytest.raises(DownloadError, match=message):
         fetch(server, target, **known)
@@ -73,8 +76,7 @@ CUT = {"cut": 70_000}
         ([{**CUT, "headers": {"ETag": None, "Last-Modified": DATE}}], [None, RANGE]),
     ],
 )
-def test_fetched_whole(server, target, script, ranges):
-    """By as many requests as are needed."""
+def test_a_broken_connection_is_resumed_until_the_file_is_whole(server, target, script, ranges):
     server.script = [*script]
     fetch(server, target, size=SIZE, md5=hashlib.md5(BYTES).hexdigest())
     assert_whole(target)
@@ -85,8 +87,9 @@ def test_fetched_whole(server, target, script, ranges):
 
 
 @pytest.mark.parametrize("whole", [BYTES, BYTES[::-1]])
-def test_given_up_and_gone_on_with_by_another_call(server, target, whole):
-    """A file that changed meanwhile is not mixed, and what was there before stays until then."""
+def test_a_later_call_resumes_a_failed_download(server, target, whole):
+    """A file that changed meanwhile is not mixed with the old one. The existing file stays until
+    the new one is whole."""
     target.parent.mkdir()
     target.write_bytes(b"old")
     server.script = [{"cut": 70_000}, *({"cut": 0} for _ in range(module.ATTEMPTS))]
@@ -104,7 +107,7 @@ BESIDE = ["file -", "file link", "- link", "folder -", "folder file", "link -", 
 
 
 @pytest.mark.parametrize("kinds", BESIDE)
-def test_what_a_user_has_beside_it_stays(server, target, kinds):
+def test_a_users_files_beside_the_download_stay(server, target, kinds):
     target.parent.mkdir()
     (target.parent / "victim").write_bytes(b"mine")
     makers = {"file": lambda path: path.write_text("mine"), "folder": Path.mkdir, "-": str}
@@ -118,8 +121,8 @@ def test_what_a_user_has_beside_it_stays(server, target, kinds):
     assert not server.requests
 
 
-def test_replies_that_stall(server, target, monkeypatch):
-    """The time is over as soon as the server stops sending."""
+def test_a_reply_that_stalls_is_resumed(server, target, monkeypatch):
+    """The test's timeout ends as soon as the server stops sending."""
     readinto = socket.SocketIO.readinto
 
     def time_out(stream, buffer):
@@ -140,7 +143,7 @@ def test_replies_that_stall(server, target, monkeypatch):
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirected(server, target, status):
+def test_redirects_are_followed_a_limited_number_of_times(server, target, status):
     server.files["/elsewhere"] = server.files.pop("/a/model.bin")
     server.script = [{"status": status, "headers": {"Location": "/elsewhere"}}]
     fetch(server, target)
@@ -152,12 +155,12 @@ def test_redirected(server, target, status):
 
 
 def reply(url, *history, **given):
-    """As requests has it."""
+    """Return a reply with the attributes of those of requests."""
     history = [types.SimpleNamespace(url=url) for url in history]
     return types.SimpleNamespace(status_code=200, url=url, history=history, **given)
 
 
-def test_redirected_out_of_encryption():
+def test_a_redirect_without_encryption_is_refused():
     found = reply("https://b/x", "https://a/x", "http://a/x")
     with pytest.raises(DownloadError, match="without encryption"):
         module._check_status(found, PublishedFile("https://a/x"))
@@ -165,8 +168,8 @@ def test_redirected_out_of_encryption():
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410, 429, 500, 503])
-def test_refused(server, target, status):
-    """For good, or for now."""
+def test_errors_of_the_server_are_named(server, target, status):
+    """Only temporary errors are tried again."""
     attempts = 1 if status < 429 else module.ATTEMPTS
     server.script = [{"status": status}] * (2 * attempts - 1)
     fails(server, target, f"HTTP status {status}")
@@ -175,8 +178,8 @@ def test_refused(server, target, status):
     assert_whole(target)
 
 
-def test_less_than_the_length_that_was_said(target):
-    """urllib3 2 sees it itself, urllib3 1 does not."""
+def test_a_reply_shorter_than_its_length_is_noticed(target):
+    """urllib3 2 notices it itself, and urllib3 1 does not."""
     target.parent.mkdir()
     pieces = {"headers": {"Content-Length": "10"}, "iter_content": lambda _: [b"123", b"4567"]}
     part, file = module._Part(target), PublishedFile("http://a/x")
@@ -185,8 +188,8 @@ def test_less_than_the_length_that_was_said(target):
     assert part.path.read_bytes() == b"1234567"
 
 
-def test_truncated_without_a_length(server, tmp_path):
-    """Only the file itself can tell."""
+def test_a_truncated_file_is_noticed_without_a_length(server, tmp_path):
+    """Only the content shows it."""
     whole = server.files["/w.hdf5"] = write_tiny(tmp_path).read_bytes()
     target = tmp_path / "cache" / "w.hdf5"
     server.script = [{"cut": len(whole) - 100, "headers": {"Content-Length": None}}]
@@ -199,14 +202,14 @@ def test_truncated_without_a_length(server, tmp_path):
 
 @pytest.mark.parametrize("name", ["o.json", "w.hdf5", "m.zip", "a.safetensors"])
 @pytest.mark.parametrize("page", [b"<html>Log in to the network</html>", b"", b"\xff\xfe"])
-def test_a_page_in_place_of_the_file(server, tmp_path, name, page):
+def test_a_page_in_place_of_the_file_is_refused(server, tmp_path, name, page):
     server.files[f"/{name}"] = page
     with pytest.raises(DownloadError, match=rf"not a \.{name[2:]} file"):
         download(PublishedFile(f"{server.url}/{name}"), tmp_path / name)
     assert not any(tmp_path.iterdir())
 
 
-def test_broken_archive(tmp_path):
+def test_broken_archives_are_refused(tmp_path):
     published = PublishedFile("http://x/m.zip")
     path = write_zip(tmp_path / "m.zip", {"encoder.pkl": b"1234567890" * 10})
     check(published, path)
@@ -219,9 +222,9 @@ def test_broken_archive(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, gzip"])
-def test_another_file(server, target, encoding):
-    """A small one that is packed on the way, though it was asked for as it is, may unpack to any
-    size."""
+def test_a_wrong_or_compressed_file_is_refused(server, target, encoding):
+    """The request forbids compression. A small reply that the server compressed anyway may unpack
+    to any size."""
     fails(server, target, "has 300,000 bytes, expected exactly 5", size=5)
     fails(server, target, "MD5", md5="0" * 32)
     server.files["/a/model.bin"] = gzipped(bytes(10**7))
@@ -231,8 +234,8 @@ def test_another_file(server, target, encoding):
 
 
 @pytest.mark.parametrize("known", [{"size": SIZE}, {}])
-def test_no_more_arrives_than_may(server, target, monkeypatch, known):
-    """Of a reply that does not say its length, and would not end. Options are small."""
+def test_a_reply_is_cut_off_at_the_limit(server, target, monkeypatch, known):
+    """One reply has no length and no end. The limit of options is small."""
     monkeypatch.setattr(module, "MAX_BYTES", SIZE)
     server.script = [{"repeat": 1}, {"repeat": 1_000_000}]
     fetch(server, target, **known)
@@ -246,7 +249,7 @@ def test_no_more_arrives_than_may(server, target, monkeypatch, known):
             download(PublishedFile(f"{server.url}/options.json"), target.with_name("options.json"))
 
 
-def test_no_server(server, target, monkeypatch):
+def test_a_missing_server_is_named(server, target, monkeypatch):
     server.close()
     pauses = []
     monkeypatch.setattr(module, "time", types.SimpleNamespace(sleep=pauses.append))
@@ -254,7 +257,7 @@ def test_no_server(server, target, monkeypatch):
     assert pauses == [module.PAUSE]  # one more attempt, and soon
 
 
-def test_proxy(server, target, monkeypatch):
+def test_a_proxy_is_used(server, target, monkeypatch):
     """The server is a proxy if it gets the whole URL of another server."""
     monkeypatch.setenv("http_proxy", server.url)
     monkeypatch.setenv("no_proxy", "")
@@ -264,7 +267,7 @@ def test_proxy(server, target, monkeypatch):
     assert_whole(target)
 
 
-def test_full_disk_is_said_before(server, target, monkeypatch):
+def test_too_little_room_is_noticed_before_the_download(server, target, monkeypatch):
     usage = types.SimpleNamespace(free=SIZE - 1)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(OSError, match="needs 300,000 bytes, but 299,999 are free") as error:
@@ -275,8 +278,8 @@ def test_full_disk_is_said_before(server, target, monkeypatch):
 
 @pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_killed_at_each_step(server, target):
-    """Of a fetch whose connection breaks once: what had come is not fetched again."""
+def test_a_download_killed_at_any_step_is_resumed(server, target):
+    """The connection breaks once, too. Bytes that were stored are not fetched again."""
 
     def run():
         fetch(server, target)

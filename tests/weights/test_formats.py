@@ -1,5 +1,5 @@
-"""Which format a model has is decided once, and a fifth format is one class in one list.
-Safetensors files are read as they were written."""
+"""The format of a model is found once, a fifth format is one class in one list, and safetensors
+files of earlier versions are read."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ from helpers.reference_manylangs import write_random
 
 
 class Toy(Format):
-    """The bytes of another format, under a name of their own."""
+    """Format with the bytes of another format under its own name."""
 
     name = "toy"
     suffixes = (".toy",)
@@ -56,7 +56,7 @@ def source(tmp_path):
 
 @pytest.fixture
 def toy(tmp_path, source):
-    """A model of a fifth format."""
+    """Write a model of a fifth format."""
     formats.FORMATS.append(Toy)
     convert(source, tmp_path / "a.toy", keep_softmax=False)
     yield tmp_path / "a.toy"
@@ -87,8 +87,8 @@ def test_a_fifth_format_is_converted(tmp_path, toy, source):
         check_refused(lambda: convert(source, tmp_path / name), message)  # noqa: B023
 
 
-def test_a_place_is_asked_until_a_format_knows_it(tmp_path, monkeypatch):
-    """Once for a model, whatever is done with it."""
+def test_formats_are_asked_once_until_one_knows_the_model(tmp_path, monkeypatch):
+    """Every function asks each format once."""
     packed = shutil.make_archive(str(tmp_path / "fi"), "zip", write_random(tmp_path / "fi"))
     asked = []
 
@@ -104,7 +104,7 @@ def test_a_place_is_asked_until_a_format_knows_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["vocab.txt", "softmax.safetensors"])
-def test_half_of_what_predicts_is_named(tmp_path, source, missing):
+def test_a_missing_vocabulary_or_softmax_is_named(tmp_path, source, missing):
     (Path(source) / missing).unlink()
     bundle = formats.read_bundle(source)
     assert (bundle.prediction, bundle.missing) == (None, missing)
@@ -114,8 +114,8 @@ def test_half_of_what_predicts_is_named(tmp_path, source, missing):
 
 
 def test_files_of_the_first_version_are_read(tmp_path):
-    """Before there were other token encoders than bilm-tf's of characters. A pipe does not need
-    the softmax, so a broken one does not stop it."""
+    """This version had only bilm-tf's token encoder of characters. A pipe does not need the
+    softmax, so a broken softmax does not matter."""
     path = tmp_path / "a.safetensors"
     safetensors_file.write(tiny_bilm(), path)
     config = json.loads(safetensors_file._metadata(path.read_bytes())["config"])
@@ -125,8 +125,8 @@ def test_files_of_the_first_version_are_read(tmp_path):
     assert reader(str(path))().checksum() == tiny_bilm().checksum()
 
 
-def test_vocabulary_of_any_length(tmp_path):
-    """Nothing of it is in the header, whose length the format bounds."""
+def test_a_vocabulary_can_have_any_length(tmp_path):
+    """No part of it is in the header, whose length the format limits."""
     n_words = 150_000
     strings = ["<oov>", "<bos>", "<eos>", *(f"wörd{i}" for i in range(3, n_words))]
     sizes = {"lstm_dim": 4, "projection_dim": 2, "n_words": n_words, "word_embed_dim": 2}

@@ -1,4 +1,5 @@
-"""A short version of `make fuzz`, and that it sees what it is there to see."""
+"""Short version of `make fuzz`, and a check that the fuzzer notices slow, large and wrong
+readers."""
 
 from importlib import import_module
 from types import SimpleNamespace
@@ -15,8 +16,8 @@ def grown(name):
 
 
 @pytest.mark.processes
-def test_mutated_files_and_structures_that_grew():
-    """The latter are all refused."""
+def test_mutated_files_are_read_or_refused():
+    """Files with structures that grew are all refused."""
     mutated = [(name, number, False) for name in FORMATS for number in range(30)]
     more = [job for name in FORMATS if name != "old manylangs" for job in grown(name)]
     counts, wrong = fuzz.run(mutated + more, seed=1)
@@ -29,7 +30,7 @@ def test_mutated_files_and_structures_that_grew():
 
 @pytest.mark.processes
 @pytest.mark.slow
-def test_structures_that_grew_in_pickles_of_old_pytorch():
+def test_grown_pickles_of_old_pytorch_are_refused():
     jobs = grown("old manylangs")
     assert fuzz.run(jobs) == ({("old manylangs", "refused"): len(jobs)}, [])
 
@@ -53,7 +54,7 @@ def refuse(path, message="{}: broken"):
     raise ValueError(message.format(path))
 
 
-def test_outcomes(monkeypatch, tmp_path):
+def test_the_fuzzer_names_every_wrong_outcome(monkeypatch, tmp_path):
     monkeypatch.setattr(fuzz, "time", SimpleNamespace(process_time=lambda: CLOCK[0]))
     monkeypatch.setattr(fuzz, "MOST_MEGABYTES", 50)
     (tmp_path / "nobody_imported_me.py").write_text("")

@@ -1,5 +1,5 @@
-"""Archives, special files, pickles and HDF5 files that want more than to be read. Thousands of
-others: `make fuzz`."""
+"""Archives, special files, pickles and HDF5 files that attack the reader. `make fuzz` has thousands
+more."""
 
 import json
 import os
@@ -46,12 +46,12 @@ def fails(path, *parts):
 
 
 def write_words(folder):
-    """A model of bilm-tf that reads words only."""
+    """Write a model of bilm-tf that reads only words."""
     return reference.write_random(folder, {"lstm": tiny_options()["lstm"]}, words=WORDS)
 
 
 def errors_of(paths):
-    """What reading each of them says, a line each."""
+    """Return a line for each path: the error of reading it."""
     found = run_python("-c", SCRIPT, *paths).splitlines()
     assert len(found) == len(paths)
     return found
@@ -60,8 +60,8 @@ def errors_of(paths):
 @pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 @pytest.mark.parametrize("inside", ["", "193/"])
 @pytest.mark.parametrize("write", [write_words, write_random])
-def test_zip_archive(tmp_path, write, inside, packing):
-    """As NLPL's repository packs models."""
+def test_zip_archives_are_read(tmp_path, write, inside, packing):
+    """NLPL's repository packs models in this way."""
     source = write(tmp_path / "m")
     files = {inside + name: data for name, data in content(tmp_path / "m").items()}
     more = {f"{inside}README": b"meta.json is missing", "__MACOSX/x": b""}
@@ -74,7 +74,7 @@ def test_zip_archive(tmp_path, write, inside, packing):
 
 @pytest.mark.parametrize("names", [["0", "1", "sentence_to_index"], ["17"]])
 def test_vectors_are_not_weights(tmp_path, names):
-    """The output of AllenNLP's command `elmo`."""
+    """The file is the output of AllenNLP's command `elmo`."""
     path = tmp_path / "elmo_layers.hdf5"
     with h5py.File(path, "w") as file:
         for name in names:
@@ -85,7 +85,7 @@ def test_vectors_are_not_weights(tmp_path, names):
     fails(path, path, "contains vectors of sentences")
 
 
-def test_zip_archives_that_are_traps(tmp_path):
+def test_hostile_zip_archives_are_refused(tmp_path):
     place, options = tmp_path / "a.zip", json.dumps(tiny_options()).encode()
     place.write_bytes(b"PK\x03\x04 nothing")
     fails(place, place, "not a readable zip archive")
@@ -115,7 +115,7 @@ def test_zip_archives_that_are_traps(tmp_path):
 
 
 @pytest.mark.processes
-def test_names_that_no_model_has(tmp_path):
+def test_archives_with_hostile_names_are_refused(tmp_path):
     paths = [
         write_zip(tmp_path / f"{i}.zip", {"options.json": b"", name: b""})
         for i, name in enumerate(NAMES)
@@ -125,7 +125,7 @@ def test_names_that_no_model_has(tmp_path):
         assert len(message) < len(str(path)) + 200
 
 
-def test_folders_are_no_empty_names(tmp_path):
+def test_folders_in_an_archive_are_skipped(tmp_path):
     path = write_zip(tmp_path / "a.zip", dict.fromkeys(["model/", "model/a/", "model/a/b"], b""))
     with opened_path(path) as folder:
         assert [item.name for item in folder.iterdir()] == ["a"]
@@ -133,7 +133,7 @@ def test_folders_are_no_empty_names(tmp_path):
 
 @pytest.mark.processes
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
-def test_special_files(tmp_path):
+def test_special_files_are_refused(tmp_path):
     paths = []
     for name in ("pipe.safetensors", "weights.hdf5", "options.json", "char.dic"):
         folder = tmp_path / name.replace(".", "-")
@@ -165,7 +165,7 @@ class Hostile:
 
 
 class Greedy:
-    """What `weights_only` would allow, and takes memory."""
+    """Object that `weights_only` would allow, and that takes 100 GB of memory."""
 
     def __reduce__(self):
         return bytearray, (10**11,)
@@ -174,7 +174,7 @@ class Greedy:
 @pytest.mark.parametrize("name", ["token_embedder.pkl", "encoder.pkl"])
 @pytest.mark.parametrize("old_pickles", [False, True])
 @pytest.mark.parametrize("place", ["state", "instead"])
-def test_hostile_pickle_raises_and_runs_nothing(folder, tmp_path, name, old_pickles, place):
+def test_a_hostile_pickle_is_an_error_and_runs_nothing(folder, tmp_path, name, old_pickles, place):
     trace = tmp_path / "it ran"
     state = torch.load(folder / name, weights_only=True)
     state["more"] = Hostile(trace)
@@ -188,7 +188,7 @@ def test_hostile_pickle_raises_and_runs_nothing(folder, tmp_path, name, old_pick
     fails(folder, folder / name, "bytearray", "No code from this file was run")
 
 
-def test_hostile_pickle_without_pytorchs_own_frame(folder, tmp_path):
+def test_a_hostile_pickle_without_pytorchs_frame_runs_nothing(folder, tmp_path):
     trace = tmp_path / "it ran"
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         (folder / "encoder.pkl").write_bytes(pickle.dumps(Hostile(trace), protocol))
@@ -199,8 +199,9 @@ def test_hostile_pickle_without_pytorchs_own_frame(folder, tmp_path):
     assert "weights_only" not in message and "\n" not in message  # PyTorch's advice
 
 
-def test_tensors_of_one_storage_take_it_once(tmp_path):
-    """A small file may name one storage a thousand times: float32 copies would take gigabytes."""
+def test_tensors_that_share_a_storage_share_its_memory(tmp_path):
+    """A small file may name one storage a thousand times. Copies in float32 would take
+    gigabytes."""
     shared = torch.zeros(1000, dtype=torch.float16)
     torch.save({f"tensor {i}": shared.view(10, 100) for i in range(50)}, tmp_path / "a.pkl")
     tensors = read_state_dict(tmp_path / "a.pkl")
@@ -222,7 +223,8 @@ SIDES = [(format, side) for format, (_, sides) in LINKED.items() for side in sid
 
 
 def write_linked(folder, format):
-    """A model of this format in a folder of its own, with all that may be beside the weights."""
+    """Write a model of this format in its own folder, with all files that may be beside the
+    weights."""
     if format == "manylangs":
         return write_random(folder)
     path = folder / LINKED[format][0]
@@ -248,8 +250,8 @@ def test_side_files_are_not_read_through_links_that_leave_the_folder(tmp_path, f
 
 
 @pytest.mark.conversions
-def test_links_to_a_store_of_all_files(tmp_path):
-    """Some programs keep the files of all models in one folder, and make links to them."""
+def test_links_to_a_store_of_all_files_are_followed(tmp_path):
+    """Some programs keep the files of all models in one folder, and link to them."""
     path = write_linked(tmp_path / "model", "safetensors")
     store = tmp_path / "store"
     store.mkdir()
@@ -259,7 +261,7 @@ def test_links_to_a_store_of_all_files(tmp_path):
     assert read_bundle(path).prediction is not None
 
 
-def test_attribution_is_not_written_through_a_link(tmp_path):
+def test_an_attribution_is_not_written_through_a_link(tmp_path):
     key = tmp_path / "key"
     key.write_text("private")
     (tmp_path / "LICENSES_SOURCES").symlink_to(key)
@@ -271,7 +273,7 @@ def test_attribution_is_not_written_through_a_link(tmp_path):
 # HDF5
 
 
-def test_dataset_that_claims_what_is_not_there(tmp_path):
+def test_a_dataset_that_is_smaller_than_it_claims_is_refused(tmp_path):
     path = write_tiny(tmp_path)
     (tmp_path / "options.json").write_text(json.dumps(tiny_options(dim=100_000)))
     names = [name for name in reference.read_hdf5(path) if name.endswith("LSTMCell/W_0")]
@@ -282,14 +284,14 @@ def test_dataset_that_claims_what_is_not_there(tmp_path):
     fails(path, path, "claims to contain", "but the file has")
 
 
-def test_types_that_numpy_does_not_have(tmp_path):
+def test_types_that_numpy_does_not_have_are_refused(tmp_path):
     path, space = write_tiny(tmp_path), h5py.h5s.create_simple((2,))
     with h5py.File(path, "a") as file:
         h5py.h5d.create(file.id, b"CNN/x", h5py.h5t.UNIX_D32LE, space)
     fails(path, path, "CNN/x", "not a readable HDF5 file")
 
 
-def test_names_that_are_no_text(tmp_path):
+def test_names_that_are_no_text_are_shown_escaped(tmp_path):
     path = write_tiny(tmp_path)
     with h5py.File(path, "a") as file:
         file[b"more\xff"] = 1.0
@@ -303,7 +305,7 @@ PLACES = {"external": "is in another file", "link": "is missing", "virtual": "is
 
 
 @pytest.mark.parametrize(("kind", "message"), PLACES.items())
-def test_dataset_of_another_file(tmp_path, kind, message):
+def test_a_dataset_in_another_file_is_refused(tmp_path, kind, message):
     path, name = write_tiny(tmp_path), "CNN_proj/b_proj"
     (tmp_path / "secret").write_bytes(bytes(20))
     with h5py.File(path, "a") as file, h5py.File(tmp_path / "other.h5", "w") as other:

@@ -1,4 +1,4 @@
-"""Files that are no model, of every format: a line says where and what is wrong."""
+"""Malformed files of every format: one line names the file and the error."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def write_our_format(folder):
 
 
 def write_words_alone(folder):
-    """With a vocabulary of ten words in it."""
+    """Write a model of words, with a vocabulary of ten words."""
     bilm = read_weights(reference_manylangs.write_random(folder / "source", char_dim=0))
     safetensors_file.write(bilm, folder / "a.safetensors")
     return folder / "a.safetensors"
@@ -69,7 +69,7 @@ def without(name):
 
 
 def rewritten(name, change):
-    """With other bytes, made from those that are there."""
+    """Return a function that rewrites a file with changed bytes."""
     return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
 
 
@@ -78,12 +78,12 @@ def content(name, data):
 
 
 def cut(name, size):
-    """To so many bytes; a fraction is a share of them."""
+    """Cut a file to a number of bytes, or to a share of them."""
     return rewritten(name, lambda data: data[: int(size * len(data)) if 0 < size < 1 else size])
 
 
 def changed_json(file, *keys, **changes):
-    """In the object that stands under the keys; None takes a key away."""
+    """Change the object under the keys of a JSON file; None removes a key."""
 
     def change(data):
         whole = part = json.loads(data)
@@ -102,7 +102,7 @@ def more_tensors(data):
 
 
 def tensors(metadata=(), **changes):
-    """Of a safetensors file; None takes one away."""
+    """Change tensors of a safetensors file; None removes one."""
 
     def change(data):
         kept = {k: tensor for k, tensor in {**load(data), **changes}.items() if tensor is not None}
@@ -125,7 +125,7 @@ def hdf5(change):
 
 
 def datasets(**changes):
-    """None takes one away."""
+    """Change datasets of an HDF5 file; None removes one."""
 
     def change(file):
         for name, values in changes.items():
@@ -142,7 +142,7 @@ def provenance(text):
 
 
 def header(change):
-    """Of a safetensors file."""
+    """Change the header of a safetensors file."""
 
     def changed(folder):
         entries, data = split_safetensors(folder / "a.safetensors")
@@ -377,8 +377,8 @@ TABLE += [(conversions.write_source, PIPELINE), (write_with_softmax_beside, SOFT
         for number, (damage, *named) in enumerate(rows)
     ],
 )
-def test_refused(tmp_path, write, damage, named):
-    """By its own path and by that of its folder, in a line that is short."""
+def test_malformed_files_are_refused_in_one_line(tmp_path, write, damage, named):
+    """The model is read from its file and from its folder, and the line is short."""
     path = write(tmp_path / "model")
     damage(tmp_path / "model")
     has_softmax = write in (write_predicting, conversions.write_source, write_with_softmax_beside)

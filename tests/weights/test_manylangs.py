@@ -1,4 +1,5 @@
-"""ELMoForManyLangs' folders, against its own output and against numpy."""
+"""Folders of ELMoForManyLangs, read and written, against the original's output and against
+numpy."""
 
 import codecs
 import json
@@ -56,8 +57,8 @@ def fails(path, *parts):
 
 
 @pytest.mark.conversions
-def test_fixture(tmp_path):
-    """All layers, as the original program gave them."""
+def test_layers_equal_those_of_the_original(tmp_path):
+    """The fixture has all layers, computed by the original program."""
     sentences, expected = read_manylangs()
     bilm = read_weights(MANYLANGS)
     assert sum(map(len, sentences)) == 20
@@ -69,7 +70,7 @@ def test_fixture(tmp_path):
 
 
 def check_model(bilm, sizes, tensors):
-    """Against numpy, frozen and as a module that trains."""
+    """Check a model against numpy, frozen and as a module that trains."""
     expected = reference.layers(sizes, tensors, SENTENCES)
     check_layers(bilm.embed(SENTENCES)[0], expected)
     trained = BiLM.from_frozen(bilm).embed(SENTENCES)[0]
@@ -85,7 +86,7 @@ def state_dicts(folder):
 
 
 def dictionary(path):
-    """As the original program reads it."""
+    """Read a dictionary as the original program does."""
     entries = {}
     with codecs.open(str(path), "r", encoding="utf-8") as lines:
         for line in lines:
@@ -97,7 +98,7 @@ def dictionary(path):
 @pytest.mark.conversions
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_every_kind_is_read_and_written(tmp_path, changes):
-    """Its numbers are those of numpy, and the files that are written those of the original."""
+    """Its layers are those of numpy, and the written files are those of the original."""
     sizes = reference.sizes_of(**changes)
     tensors = reference.random_tensors(sizes, seed=3)
     source, written = reference.write_folder(tmp_path / "source", sizes, tensors), tmp_path / "b"
@@ -131,8 +132,8 @@ def test_every_kind_is_read_and_written(tmp_path, changes):
     assert {name: found[name] for name in sizes} == sizes
 
 
-def test_two_white_space_tokens_and_windows_line_ends(folder):
-    """Of the former, the last one is what the original looks up."""
+def test_white_space_characters_and_windows_line_ends_are_read(folder):
+    """The original looks up the last of two white-space characters."""
     lines = [f"{entry}\t{i}" for i, entry in enumerate(reference.CHARACTERS)]
     lines[4] = "\u2003\t4"  # in front of U+3000, and stripped as well
     (folder / "char.dic").write_bytes("\r\n".join(lines).encode())
@@ -142,7 +143,7 @@ def test_two_white_space_tokens_and_windows_line_ends(folder):
     assert "d" not in vocabulary
 
 
-def test_other_types_and_pickles_of_old_pytorch(tmp_path):
+def test_pickles_of_old_pytorch_are_read(tmp_path):
     new = reference.write_random(tmp_path / "new")
     old = reference.write_random(tmp_path / "old", old_pickles=True)
     assert_same_vectors(old, new)
@@ -155,7 +156,7 @@ def test_other_types_and_pickles_of_old_pytorch(tmp_path):
 
 @pytest.mark.usefixtures("all_precisions")
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_lower_precisions(folder, precision):
+def test_lower_precisions_are_near_float32(folder, precision):
     bilm = read_weights(folder)
     lower = bilm.replace(precision=precision)
     exact, low = (np.hstack(each.embed(SENTENCES)[0]).mean(axis=0) for each in (bilm, lower))
@@ -166,7 +167,7 @@ def test_lower_precisions(folder, precision):
 # Where things are
 
 
-def test_every_way_to_name_a_folder(folder, monkeypatch):
+def test_a_folder_can_be_named_in_every_way(folder, monkeypatch):
     monkeypatch.chdir(folder)
     files = folder / "encoder.pkl", folder / "token_embedder.pkl"
     for place in (str(folder), *files, ".", "encoder.pkl"):
@@ -174,7 +175,7 @@ def test_every_way_to_name_a_folder(folder, monkeypatch):
 
 
 def config_path(folder, path, place):
-    """Move the sizes to a place, and let the config say that they are at a path."""
+    """Move the file of sizes to a place, and name a path in the config."""
     (folder / "configs").mkdir()
     (folder / "sizes.json").rename(place)
     (folder / "config.json").write_text(json.dumps({"config_path": path}), "utf8")
@@ -184,7 +185,7 @@ PATHS = r"C:\models\sizes.json ../../nowhere/sizes.json configs/sizes.json /x/co
 
 
 @pytest.mark.parametrize("named", PATHS.split())
-def test_sizes_named_by_a_path(folder, named):
+def test_sizes_are_found_by_the_path_in_the_config(folder, named):
     stands = "configs/sizes.json" if "configs" in named else "sizes.json"
     config_path(folder, named, folder / stands)
     assert read_weights(folder).config.lstm_dim == 20
@@ -198,8 +199,8 @@ def test_sizes_outside_of_the_folder_are_not_opened(folder, tmp_path, way):
     assert read_weights(folder).config.lstm_dim == 20
 
 
-def test_published_sizes_take_the_place_of_a_missing_file(folder, monkeypatch):
-    """Those of FORMATS.md, section 2."""
+def test_published_sizes_replace_a_missing_file(folder, monkeypatch):
+    """FORMATS.md, section 2, lists these sizes."""
     sizes = manylangs.PUBLIC_SIZES
     filters = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
     assert (sizes["lstm_dim"], sizes["projection_dim"], sizes["filters"]) == (4096, 512, filters)
@@ -219,8 +220,8 @@ def without_projections(tensors, name="state_projection"):
     return embedder, {key: values for key, values in stacks.items() if name not in key}
 
 
-def test_no_projections(tmp_path):
-    """P = D: they may be missing. Then nothing is clipped in their place."""
+def test_projections_can_be_missing(tmp_path):
+    """This requires P = D. No output is clipped in their place."""
     sizes = reference.sizes_of(dim=6, proj_clip=0.2)
     tensors = without_projections(reference.random_tensors(sizes, seed=3))
     bilm = read_weights(reference.write_folder(tmp_path / "m", sizes, tensors))
@@ -235,7 +236,7 @@ def test_no_projections(tmp_path):
         fails(reference.write_folder(tmp_path / without, sizes, tensors), named)
 
 
-def test_byte_order_mark_that_is_a_character_of_the_model(folder):
+def test_a_byte_order_mark_can_be_a_character_of_the_model(folder):
     lines = (folder / "char.dic").read_text("utf8").replace("h\t", "\ufeff\t").splitlines()
     lines.sort(key=lambda line: line[0] != "\ufeff")
     assert lines[0][:2] == "\ufeff\t"
@@ -251,7 +252,7 @@ def to_manylangs(source, target, **settings):
 
 
 @pytest.mark.conversions
-def test_pipelines_languages_and_provenance(tmp_path, folder):
+def test_pipelines_keep_language_and_provenance(tmp_path, folder):
     patch = {"corpus": {"name": "é"}}
     convert(folder, tmp_path / "fi", lang="fi")
     assert to_manylangs(tmp_path / "fi", tmp_path / "b", provenance=patch) == []
@@ -263,7 +264,7 @@ def test_pipelines_languages_and_provenance(tmp_path, folder):
 
 
 @pytest.mark.conversions
-def test_forget_biases_that_lose_bits(tmp_path, folder):
+def test_forget_biases_that_lose_bits_are_a_loss(tmp_path, folder):
     module = BiLM.from_frozen(read_weights(folder)).requires_grad_(False)
     bias = module.stacks[1][0].bias
     bias[40], bias[41], bias[0] = 1e-9, 0.25, 1e-9  # The last is no forget gate; 1 + 1e-9 is 1.
@@ -278,7 +279,7 @@ def test_forget_biases_that_lose_bits(tmp_path, folder):
     np.testing.assert_array_equal(got, bias)
 
 
-def test_models_of_other_kinds(tmp_path, folder):
+def test_models_of_other_kinds_are_refused(tmp_path, folder):
     config = read_weights(folder).config
     for other, *message in (
         (tiny_bilm().config, "cannot store", "UTF-8 bytes", "NAME.safetensors"),
@@ -290,7 +291,7 @@ def test_models_of_other_kinds(tmp_path, folder):
     manylangs.to_sizes(replace(config, use_skip_connections=False, n_layers=1))
 
 
-def test_dictionaries(tmp_path):
+def test_dictionaries_are_written_as_the_original_reads_them(tmp_path):
     path = tmp_path / "word.dic"
     strings = ["<oov>", "\u3000", None, "a b", "naïve ", "😀", None, "5", "a"]
     path.write_text(dic_content(InputVocabulary(strings), path.name), "utf8")
@@ -338,7 +339,7 @@ def write_classifier(folder, tensors):
 
 
 def loss(kind, tensors, context, word):
-    """The negative log-likelihood among all words but padding, in float64."""
+    """Compute the negative log-likelihood among all words but padding, in float64."""
     data = {name: values.astype("float64") for name, values in tensors.items()}
     if kind == "softmax":
         scores = data["hidden2tag.weight"] @ context + data["hidden2tag.bias"]
@@ -354,7 +355,7 @@ def loss(kind, tensors, context, word):
 
 @pytest.mark.commands
 @pytest.mark.parametrize("kind", ["softmax", "sampled_softmax", "cnn_softmax"])
-def test_perplexity(tmp_path, kind):
+def test_the_perplexity_equals_the_formula(tmp_path, kind):
     tensors = classifier(kind)
     folder = write_classifier(tmp_path / "m", tensors)
     words = ["The", "cat", "unseen", "."]
@@ -382,7 +383,7 @@ def test_perplexity(tmp_path, kind):
         ("softmax", {"hidden2tag.bias": np.full(N_WORDS, np.nan)}, "not finite"),
     ],
 )
-def test_classifiers_that_are_refused(tmp_path, kind, change, named):
+def test_malformed_classifiers_are_refused(tmp_path, kind, change, named):
     tensors = {**classifier(kind), **change}
     tensors = {name: values for name, values in tensors.items() if values is not None}
     folder = write_classifier(tmp_path / "m", tensors)

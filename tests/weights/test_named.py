@@ -1,4 +1,4 @@
-"""Models by name, by path and by URL."""
+"""Models by name, by path and by URL: where they are looked for, and how they are downloaded."""
 
 import json
 import re
@@ -26,7 +26,7 @@ from helpers.models import check_refused, tiny_bilm, write_allennlp, write_tiny
 
 @pytest.fixture
 def server(server, tmp_path, monkeypatch):
-    """Serves the model "tiny", which has a name."""
+    """Serve a model with the name "tiny"."""
     origin = tmp_path / "origin"
     write_tiny(origin, 3)
     names = "options.json", "weights.hdf5"
@@ -50,8 +50,8 @@ def same(path, seed=0):
     return read_weights(path).checksum() == tiny_bilm(seed).checksum()
 
 
-def test_downloaded_once_and_then_without_the_network(server, tmp_path, no_network):
-    """Only what is missing is fetched."""
+def test_a_named_model_is_downloaded_once(server, tmp_path, no_network):
+    """Only missing files are fetched. Later calls do not use the network."""
     server.script = [{}, {"status": 404}]
     with pytest.raises(DownloadError):
         read_weights("tiny")
@@ -65,7 +65,7 @@ def test_downloaded_once_and_then_without_the_network(server, tmp_path, no_netwo
     assert len(server.requests) == 3
 
 
-def test_offline_it_says_what_to_do(server, tmp_path, no_network):
+def test_without_a_network_the_error_says_what_to_do(server, tmp_path, no_network):
     server.close()
     names = ["t_options.json", "t_weights.hdf5"]
     for missing in (names, names[1:]):
@@ -77,12 +77,12 @@ def test_offline_it_says_what_to_do(server, tmp_path, no_network):
             asked = f"put {server.url}/{name} at {path}" in str(error.value)
             assert asked == (name in missing)
         path = tmp_path / "cache" / "tiny" / missing[0]
-        path.write_bytes(server.files[f"/{missing[0]}"])  # by hand, as it says
+        path.write_bytes(server.files[f"/{missing[0]}"])  # as the error advises
     no_network()
     assert same("tiny", 3)
 
 
-def test_something_on_disk_of_that_name_goes_first(server, tmp_path):
+def test_a_file_with_the_name_goes_first(server, tmp_path):
     # "tiny" is the beginning of the names.
     write_tiny(tmp_path, 5).rename(tmp_path / "tiny_weights.hdf5")
     assert find_named("tiny") is None
@@ -94,7 +94,7 @@ def test_something_on_disk_of_that_name_goes_first(server, tmp_path):
 
 
 @pytest.mark.threads
-def test_two_at_once_download_once_and_again_if_asked(server):
+def test_threads_download_a_model_once_and_again_with_force(server):
     server.script = [{"pause": 0.05}, {"pause": 0.05}]
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(obtain, [NAMED["tiny"]] * 3))
@@ -108,7 +108,7 @@ def test_two_at_once_download_once_and_again_if_asked(server):
     assert same("tiny", 3)  # the old one
 
 
-def test_place_of_the_cache(monkeypatch, tmp_path):
+def test_the_cache_is_in_the_folder_that_the_environment_sets(monkeypatch, tmp_path):
     monkeypatch.delenv("SPACY_ELMO_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     for name, value, place in (
@@ -124,7 +124,7 @@ def test_place_of_the_cache(monkeypatch, tmp_path):
         read_weights("small")
 
 
-def test_names_and_addresses():
+def test_published_models_have_their_names_and_urls():
     assert {"small", "medium", "original", "original-5.5B", "german", "manylangs-fr"} < set(NAMED)
     assert sum(name.startswith("manylangs-") for name in NAMED) == 44
     for name, model in NAMED.items():
@@ -149,7 +149,7 @@ TYPOS = {"en_smal": "en_small", "orignal": "original", "German": "german", "many
 
 
 @pytest.mark.parametrize(("name", "meant"), TYPOS.items())
-def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
+def test_a_name_with_a_typo_gets_a_suggestion(name, meant, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     message = check_refused(lambda: read_weights(name), f"no weights at '{name}'. Did you mean")
     assert meant in message and len(message) < 120
@@ -157,8 +157,8 @@ def test_a_name_with_a_typo(name, meant, tmp_path, monkeypatch):
 
 
 @pytest.mark.pipelines
-def test_a_model_in_an_installed_package(tmp_path, monkeypatch, no_network):
-    """Its pipeline is read without importing the package. A file of that name goes first."""
+def test_a_model_in_an_installed_package_is_found(tmp_path, monkeypatch, no_network):
+    """Its pipeline is read without importing the package. A file with the name goes first."""
     package = tmp_path / "site" / "spacy_elmo_tiny_fi"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError('imported')")
@@ -181,7 +181,7 @@ def test_a_model_in_an_installed_package(tmp_path, monkeypatch, no_network):
 # Models on disk
 
 
-def test_every_way_to_name_an_hdf5_model(tmp_path):
+def test_an_hdf5_model_can_be_named_in_every_way(tmp_path):
     path = write_tiny(tmp_path)
     for prefix in ("elmo_small_", "small."):
         for name in ("weights.hdf5", "options.json"):
@@ -214,8 +214,9 @@ SAFETENSORS = [
 
 
 @pytest.mark.parametrize("names", SAFETENSORS)
-def test_every_way_to_name_a_safetensors_model(tmp_path, names):
-    """By its file, or by its folder, which may be a pipeline. A softmax beside it is no model."""
+def test_a_safetensors_model_can_be_named_in_every_way(tmp_path, names):
+    """The path is the file, or its folder, which may be a pipeline. A softmax beside it is no
+    model."""
     one, two, softmax = (tmp_path / name for name in names)
     if one.parent != tmp_path:
         (tmp_path / "config.cfg").touch()
@@ -241,7 +242,7 @@ PACKED = [f"elmo{ending}" for ending in (".tar.gz", ".tar", ".TGZ", ".tar.zst", 
         ("saved_model.pb", HUB, NO_MODEL),
     ],
 )
-def test_something_else_there(tmp_path, name, of_folder, of_file):
+def test_other_files_are_no_model(tmp_path, name, of_folder, of_file):
     folder = tmp_path / "m"
     check_refused(lambda: read_weights(folder), "no weights at", folder, "Give a name from")
     folder.mkdir()
@@ -251,7 +252,7 @@ def test_something_else_there(tmp_path, name, of_folder, of_file):
         check_refused(lambda: read_weights(place), place, message)  # noqa: B023
 
 
-def test_the_model_that_the_package_holds(tmp_path, monkeypatch):
+def test_the_bundled_model_has_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("spacy_elmo.weights.named._BUNDLED_FILE", tmp_path / "bundled.safetensors")
     assert not is_available("en_small") and not is_available(None)
@@ -265,7 +266,7 @@ def test_the_model_that_the_package_holds(tmp_path, monkeypatch):
     assert same("en_small", 2)
 
 
-def test_file_that_another_process_is_writing(tmp_path):
+def test_a_file_that_another_process_is_writing_is_refused(tmp_path):
     fcntl = pytest.importorskip("fcntl")
     path = write_tiny(tmp_path)
     with path.open("r+b") as file:
@@ -278,7 +279,7 @@ def test_file_that_another_process_is_writing(tmp_path):
 
 @pytest.fixture
 def origin(tmp_path):
-    """A model in three formats: a file of each, by the end of its name."""
+    """Write a model in three formats, and return a file of each by the end of its name."""
     write(tiny_bilm(3), tmp_path / "x.safetensors")
     hdf5 = write_allennlp(tiny_bilm(3), tmp_path / "hdf5")
     reference_manylangs.write_random(tmp_path / "fi")
@@ -287,7 +288,7 @@ def origin(tmp_path):
 
 
 def publish(server, file, name):
-    """RETURNS (str): The URL of a file; options stand beside it."""
+    """Serve a file and its options, and return the URL of the file."""
     server.files[f"/m/{name}"] = file.read_bytes()
     options = file.with_name("options.json")
     if options.is_file():
@@ -298,7 +299,7 @@ def publish(server, file, name):
 @pytest.mark.pipelines
 @pytest.mark.commands
 @pytest.mark.parametrize("kind", ["safetensors", "hdf5", "zip"])
-def test_every_use_of_a_url(server, origin, tmp_path, monkeypatch, kind):
+def test_a_url_can_be_used_everywhere(server, origin, tmp_path, monkeypatch, kind):
     url = publish(server, origin[kind], f"model.{kind}")
     assert_same_vectors(url, origin[kind])
     config = spacy_elmo.pretrained(url)
@@ -321,7 +322,7 @@ def test_every_use_of_a_url(server, origin, tmp_path, monkeypatch, kind):
     assert nlp("yksi kaksi")[0].vector.any()
 
 
-def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path):
+def test_an_unreachable_url_lists_the_files_to_fetch(server, origin, tmp_path):
     url = publish(server, origin["hdf5"], "w.hdf5")
     server.close()
     with pytest.raises(DownloadError) as error:
@@ -338,7 +339,7 @@ def test_what_to_fetch_for_a_url_that_cannot_be_reached(server, origin, tmp_path
 
 
 @pytest.mark.commands
-def test_every_url_has_a_place_of_its_own(server, origin):
+def test_every_url_has_its_own_place(server, origin):
     """A query is a part of the URL, but not of the name. `--force` fetches again."""
     one = publish(server, origin["safetensors"], "a.safetensors?download=true")
     write(tiny_bilm(4), origin["safetensors"])
@@ -351,7 +352,7 @@ def test_every_url_has_a_place_of_its_own(server, origin):
     assert paths(server) == ["/m/a.safetensors?download=true"] + ["/m/a.safetensors"] * 2
 
 
-def test_urls_that_are_refused_before_anything_is_fetched(server):
+def test_wrong_urls_are_refused_before_a_download(server):
     for url, message in (
         ("http://example.org/weights.hdf5", "only downloaded from https"),
         ("https://example.org/weights.bin", "must end in .safetensors, .hdf5, .h5 or .zip"),
@@ -360,5 +361,5 @@ def test_urls_that_are_refused_before_anything_is_fetched(server):
     assert not server.requests
 
 
-def test_the_url_of_a_published_model_is_that_model():
+def test_the_url_of_a_published_model_means_this_model():
     assert find_named(NAMED["german"].files[-1].url) is NAMED["german"]

@@ -1,4 +1,4 @@
-"""Any model that a format can store is read as it was, bit for bit."""
+"""Every model that a format can store is read back bit for bit."""
 
 import tempfile
 from dataclasses import replace
@@ -126,15 +126,15 @@ def bundles(draw):
 @pytest.mark.parametrize("format", [SafetensorsFile, ManyLangs, AllenNLP])
 @given(bundle=bundles())
 @few
-def test_what_is_written_is_read(format, bundle):
-    """A format refuses a model before it writes, or gives it back."""
+def test_a_written_model_is_read_back(format, bundle):
+    """A format that cannot store a model refuses it before writing."""
     check(format, bundle)
 
 
 @given(bundle=bundles())
 @settings(max_examples=3)
-def test_pipeline(bundle):
-    """A folder of spaCy's around a file of safetensors."""
+def test_a_written_pipeline_is_read_back(bundle):
+    """A pipeline is spaCy's folder around a safetensors file."""
     check(PipelineFolder, bundle)
 
 

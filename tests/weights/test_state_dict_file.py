@@ -1,4 +1,4 @@
-"""State dicts are read as PyTorch reads them, and hostile ones are refused."""
+"""State dicts without PyTorch: read as PyTorch reads them, while hostile ones are refused."""
 
 import io
 import pickle
@@ -35,7 +35,7 @@ def number(value):
 
 
 def tensor(size=6, shape=(2, 3), strides=(3, 1), offset=0, key="0", kind="FloatStorage", end=b""):
-    """The opcodes of a tensor."""
+    """Return the opcodes of a tensor."""
     sizes = [b"(" + b"".join(map(number, numbers)) + b"t" for numbers in (shape, strides)]
     storage = b"(" + text("storage") + b"ctorch\n" + kind.encode() + b"\n" + text(key)
     return (
@@ -50,7 +50,7 @@ def pickled(*tensors):
 
 
 def archive(path, pickle, **more):
-    """Write what PyTorch writes. `more` adds or replaces members; None removes one."""
+    """Write a file as PyTorch does. `more` adds or replaces members; None removes one."""
     values = np.arange(6, dtype="<f4").tobytes()
     members = {"data.pkl": pickle, "byteorder": b"little", "data/0": values, "version": b"3\n"}
     kept = {name: data for name, data in {**members, **more}.items() if data is not None}
@@ -71,7 +71,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_reads_what_pytorch_reads(path, is_old):
+def test_state_dicts_are_read_as_by_pytorch(path, is_old):
     torch.manual_seed(1)
     values = torch.randn(6, 8)
     state = torch.nn.LSTM(3, 2, bidirectional=True).state_dict()
@@ -87,7 +87,7 @@ def test_reads_what_pytorch_reads(path, is_old):
         np.testing.assert_array_equal(found.read(name), value.detach().float())
 
 
-def test_pickles_of_python_2(path):
+def test_pickles_of_python_2_are_read(path):
     """Python 2 wrote strings without an encoding, and items of an OrderedDict as an argument."""
     one = tensor().replace(text("0"), b"U\x010").replace(text("storage"), b"U\x07storage")
     items = b"](](U\x01a" + one + b"ee"
@@ -95,7 +95,7 @@ def test_pickles_of_python_2(path):
     np.testing.assert_array_equal(found.read("a"), np.arange(6).reshape(2, 3))
 
 
-def test_big_endian(path):
+def test_big_endian_files_are_read(path):
     values = np.arange(6, dtype=">f4").tobytes()
     archive(path, pickled(tensor()), **{"byteorder": b"big", "data/0": values})
     np.testing.assert_array_equal(read_state_dict(path).read("t0"), np.arange(6).reshape(2, 3))
@@ -105,8 +105,8 @@ def test_big_endian(path):
 
 @pytest.mark.parametrize("name", ["DATA.PKL", "Data.pkl"])
 @pytest.mark.parametrize("hostile", [BOMB, DEEP])
-def test_pickle_with_a_name_in_capitals(path, name, hostile):
-    """PyTorch takes it for `data.pkl`. Here it is neither searched for nor read."""
+def test_a_pickle_with_a_name_in_capitals_is_not_read(path, name, hostile):
+    """PyTorch would read it as `data.pkl`."""
     archive(path, hostile, **{"data.pkl": None, name: hostile})
     check_refused(lambda: read_state_dict(path), path, "0 members are named FOLDER/data.pkl")
     archive(path, pickled(tensor()), **{name: hostile})
@@ -159,20 +159,20 @@ BROKEN = [
 
 @pytest.mark.parametrize("write", [archive, old])
 @pytest.mark.parametrize(("content", "message"), BROKEN, ids=map(str, range(len(BROKEN))))
-def test_refused(path, write, content, message):
+def test_hostile_pickles_are_refused(path, write, content, message):
     write(path, content)
     assert len(check_refused(lambda: read_state_dict(path), path, message)) < 1500
 
 
 def test_shared_objects_take_no_time(path):
-    """Whatever a pickle names twice is one object, so sixty doublings are sixty tuples."""
+    """An object that a pickle names twice is one object, so sixty doublings are sixty tuples."""
     doubled = b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60
     archive(path, START + text("a") + doubled + b"s.")
     check_refused(lambda: read_state_dict(path), path, "not a state dict")
 
 
-def test_old_files_that_lack_storages(path):
-    """PyTorch does not fill storages without values, and trusts what the file claims."""
+def test_old_files_without_their_storages_are_refused(path):
+    """PyTorch does not fill storages without values, and trusts the sizes in the file."""
     for keys, sizes in (((), ()), (("0",), ()), (("1",), (6,)), (("0",), (HUGE,)), (("0",), (5,))):
         old(path, pickled(tensor()), keys, sizes)
         check_refused(lambda: read_state_dict(path), path, "not a readable state dict")
@@ -180,7 +180,7 @@ def test_old_files_that_lack_storages(path):
     assert list(read_state_dict(path)) == ["t0"]
 
 
-def test_archives_that_no_pytorch_writes(path):
+def test_archives_that_pytorch_does_not_write_are_refused(path):
     one = pickled(tensor())
     check_refused(lambda: read_state_dict(archive(path, one, byteorder=b"x")), path, "byteorder")
     members = read_zip(archive(path, one))
@@ -197,8 +197,8 @@ def test_archives_that_no_pytorch_writes(path):
     check_refused(lambda: read_state_dict(path), path, "two of its members have the same name")
 
 
-def test_members_with_wrong_sizes(path):
-    """The directory at the end of an archive is what `zipfile` trusts."""
+def test_members_with_wrong_sizes_are_refused(path):
+    """`zipfile` trusts the directory at the end of an archive."""
     archive(path, pickled(tensor()))
     whole = path.read_bytes()
     place = whole.index(b"PK\x01\x02", whole.index(b"archive/data.pkl"))
@@ -211,7 +211,7 @@ def test_members_with_wrong_sizes(path):
             check_refused(lambda: read_state_dict(path), path)
 
 
-def test_archive_with_zip64(path):
+def test_archives_with_zip64_are_read(path):
     """PyTorch writes sizes in 64 bits if a file is large."""
     members = read_zip(archive(path, pickled(tensor())))
     with zipfile.ZipFile(path, "w") as file:
@@ -221,8 +221,8 @@ def test_archive_with_zip64(path):
     assert read_state_dict(path).read("t0")[1, 2] == 5
 
 
-def test_archive_of_tar(path):
-    """The format of the first versions of PyTorch is not read."""
+def test_archives_of_tar_are_refused(path):
+    """Only the first versions of PyTorch wrote this format."""
     import tarfile
 
     with tarfile.open(path, "w") as file:
@@ -233,19 +233,19 @@ def test_archive_of_tar(path):
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 3, 4, 5])
-def test_other_protocols(path, protocol):
+def test_other_protocols_of_pickle_are_refused(path, protocol):
     path.write_bytes(pickle.dumps(OrderedDict(a=1), protocol))
     check_refused(lambda: read_state_dict(path), path)
 
 
-def test_needs_no_pytorch(path, monkeypatch):
+def test_reading_needs_no_pytorch(path, monkeypatch):
     torch.save({"a": torch.ones(2)}, path)
     monkeypatch.setitem(sys.modules, "torch", None)
     assert read_state_dict(path).read("a").tolist() == [1, 1]
 
 
 def test_a_tensor_of_many_dimensions_is_refused(path):
-    """The product of so many numbers may need hours, and few bytes can repeat the check of them."""
+    """The product of many large numbers may take hours, and few bytes can repeat it."""
     many = (1,) * 65
     for shape, strides in ((many, many), ((6,), many), (many, (1,))):
         archive(path, pickled(tensor(shape=shape, strides=strides)))

@@ -1,4 +1,5 @@
-"""Weights that stay in their file: a model keeps what it computes with and reads the rest later."""
+"""Weights that stay in their file: a model keeps only the arrays that it computes with, and reads
+the others later."""
 
 import copy
 import dataclasses
@@ -66,14 +67,14 @@ def is_away(bilm):
 
 
 def both(path, has_run=False):
-    """The model, another with its weights in memory, and their vectors."""
+    """Return the model, another with its weights in memory, and their vectors."""
     bilm, other = read_weights(path), BiLM.from_frozen(read_weights(path)).freeze()
     if has_run:
         layers(bilm)
     return bilm, other, layers(other)
 
 
-def test_vectors_are_the_same_and_the_weights_stay_away(path):
+def test_vectors_are_the_same_and_the_weights_stay_in_their_file(path):
     bilm, other, expected = both(path)
     np.testing.assert_array_equal(layers(bilm), expected)
     assert is_away(bilm) and not is_away(other)
@@ -90,8 +91,8 @@ def test_vectors_are_the_same_and_the_weights_stay_away(path):
 
 
 @pytest.mark.parametrize("has_run", [False, True])
-def test_a_module_of_its_own(path, has_run):
-    """Changes of it do not reach the model."""
+def test_a_thawed_module_has_its_own_weights(path, has_run):
+    """Changes of the module do not change the model."""
     bilm, other, expected = both(path, has_run)
     module = BiLM.from_frozen(bilm).requires_grad_(False)
     for weight in module.parameters():
@@ -104,7 +105,7 @@ def test_a_module_of_its_own(path, has_run):
 
 @pytest.mark.parametrize("has_run", [False, True])
 @pytest.mark.parametrize("act", [Path.unlink, replace])
-def test_the_file_may_go(path, act, has_run):
+def test_the_file_can_be_deleted_or_replaced(path, act, has_run):
     bilm, other, expected = both(path, has_run)
     act(file_of(path))
     written = safetensors_file.from_bytes(safetensors_file.to_bytes(bilm))
@@ -117,8 +118,8 @@ def test_the_file_may_go(path, act, has_run):
     same(bilm, other)
 
 
-def test_a_file_that_was_written_to(path):
-    """The model computes on; its weights are lost, which is said."""
+def test_a_changed_file_is_an_error_only_for_its_weights(path):
+    """The model still computes, and an error says that its weights are lost."""
     bilm, _, expected = both(path, has_run=True)
     os.truncate(file_of(path), 100)
     copies = (lambda: BiLM.from_frozen(bilm), lambda: pickle.dumps(bilm))
@@ -127,7 +128,7 @@ def test_a_file_that_was_written_to(path):
     np.testing.assert_array_equal(layers(bilm), expected)
 
 
-def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
+def test_a_file_replaced_while_it_is_read_gives_the_new_weights(tmp_path, monkeypatch):
     path, read = write_safetensors(tiny_bilm(), tmp_path), safetensors_file.read_file
 
     def replacing(file):
@@ -142,7 +143,7 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.threads
-def test_threads_that_run_and_ask(path):
+def test_threads_can_compute_and_read_weights_together(path):
     bilm, other, expected = both(path)
     start = threading.Barrier(8)
 
@@ -192,8 +193,8 @@ def test_a_pipeline_is_written_without_its_path(path, tmp_path):
 
 @pytest.mark.training
 @pytest.mark.pipelines
-def test_layers_are_stored_whatever_happened_to_the_file(path):
-    """The owner of the layers is the weights' checksum, which needs no file later on."""
+def test_layers_are_stored_without_the_file(path):
+    """The layers belong to the weights' checksum, which needs no file later."""
     nlp, pipe = elmo_of(path, store_layers=True)
     nlp.initialize()
     nlp("One .")
@@ -229,8 +230,7 @@ print(at_rest, memory() - before)
 @pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-def test_memory_at_rest(tiny_weights, tmp_path):
-    """One copy of the weights, where there were two."""
+def test_a_model_has_one_copy_of_its_weights_in_memory(tiny_weights, tmp_path):
     config = tiny_bilm().config
     larger = dataclasses.replace(config, lstm_dim=2048, projection_dim=512)
     path = write_safetensors(BiLM(larger).freeze(), tmp_path)
