@@ -5,6 +5,7 @@ Use it to check that a change of the code changes no number:
     python benchmarks/same_vectors.py dump before.npz
     python benchmarks/same_vectors.py dump after.npz      # after the change
     python benchmarks/same_vectors.py compare before.npz after.npz
+    python benchmarks/same_vectors.py exact               # layers in float32 and in float64
 
 The models are `en_small`, the models in tests/fixtures, and the tiny models of the tests. Each runs
 from zero state, after a warm-up and with carried state, frozen and with gradients, and in every
@@ -194,6 +195,20 @@ def compare(one: Path, other: Path) -> bool:
     return bool(shared) and not only and not differing
 
 
+def exact() -> None:
+    """Print the largest difference of each model's layers to the layers in float64."""
+    *short, long = read_streams()
+    sentences = [sentence for batch in short for sentence in batch]
+    sentences += [sentence[:200] for sentence in long]
+    with TemporaryDirectory() as folder:
+        for name, weights in read_models(Path(folder)):
+            bilm = read_weights(weights)
+            module = BiLM.from_frozen(bilm).double().requires_grad_(False)
+            layers = np.concatenate(bilm.embed(sentences)[0], axis=1)
+            expected = torch.cat(module.embed(sentences)[0], dim=1).numpy()
+            print(f"{np.abs(layers - expected).max():.1e}  {name}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=RAW)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -203,10 +218,13 @@ def main() -> None:
     command = commands.add_parser("compare", help="print the differences of two files")
     command.add_argument("one", type=Path)
     command.add_argument("other", type=Path)
+    commands.add_parser("exact", help="print the differences to float64")
     args = parser.parse_args()
     if args.command == "dump":
         torch.set_num_threads(args.threads)
         dump(args.path)
+    elif args.command == "exact":
+        exact()
     elif not compare(args.one, args.other):
         sys.exit(1)
 
