@@ -157,6 +157,26 @@ def test_a_user_s_folder_in_the_place_of_the_unfinished_one_stays(embed, folder,
 
 
 @pytest.mark.pipelines
+def test_the_model_is_not_overwritten(folder, tiny_weights, make_nlp):
+    """Neither its weights, given as file, link or folder, nor its other files or a pipeline."""
+    shutil.copytree(tiny_weights.parent, "model")
+    weights = Path("model", tiny_weights.name)
+    Path("link.hdf5").symlink_to(weights)
+    make_nlp().to_disk("pipeline")
+    before = content(folder)
+    others = [path for path in Path("model").iterdir() if path != weights]
+    assert others
+    for model, output in (
+        *((weights, output) for output in (weights, *others, "link.hdf5")),
+        *((model, weights) for model in ("link.hdf5", "model")),
+        ("pipeline", "pipeline/vectors.hdf5"),
+    ):
+        with pytest.raises(ValueError, match="belongs to the model .* Choose another output"):
+            embed_corpus(str(model), "text.txt", output, force=True, output_format="hdf5")
+    assert content(folder) == before
+    embed_corpus("model", "text.txt", "model/vectors.npz")  # A new file in its folder.
+
+
 def test_only_folders_that_embed_writes_are_replaced(folder, tiny_weights, make_nlp):
     make_nlp().to_disk(folder / "pipeline")
     for name, more in (("noted", "README.md"), ("kept", "00000001.spacy.bak"), ("pipeline", "x")):
