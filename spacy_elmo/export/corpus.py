@@ -81,6 +81,11 @@ def _check_output(output: Union[str, Path], format: str, settings: ExportSetting
 
     RAISES (ValueError): It cannot.
     """
+    if not is_url(output) and not Path(output).name:
+        raise ValueError(
+            f"the output '{output}' has no name. Give the name of a new file or folder, such as "
+            f"vectors.hdf5."
+        )
     if settings.shards is not None:
         if format == "spacy" and isinstance(open_folder(output), RemoteFolder):
             raise ValueError(

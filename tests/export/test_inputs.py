@@ -337,6 +337,31 @@ DOUBTFUL = [
 ]
 
 
+ONLY = {"output_format": "parquet", "only": "PER"}
+
+
+@pytest.mark.parametrize("settings", [{"output_format": "spacy"}, ONLY])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.conll", "x.parquet"])
+def test_an_empty_token_for_a_doc_is_named(folder, tiny_weights, name, settings):
+    if name == "x.parquet":
+        pq.write_table(pa.table({"tokens": [["b", ""]]}), name)
+    texts = {"x.jsonl": '\n{"tokens": ["b", ""]}\n', "x.conll": "a\tO\n\tO\n"}
+    if name in texts:
+        (folder / name).write_text(texts[name])
+    place = {"x.jsonl": "line 2", "x.conll": "line 1", "x.parquet": "row 1"}[name]
+    with pytest.raises(ValueError, match=f"{name}, {place}: a token is empty, and a Doc cannot"):
+        embed_corpus(str(tiny_weights), name, folder / "out", **settings)
+
+
+def test_two_columns_of_text_are_refused(folder, tiny_weights):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(table, "x.parquet")
+    with pytest.raises(ValueError, match=r"x\.parquet: .*several columns have the name 'text'"):
+        embed_corpus(str(tiny_weights), "x.parquet", folder / "out.npz")
+    with pytest.raises(ValueError, match="several columns have the name 'text'"):
+        Embedder(str(tiny_weights))(table)
+
+
 def test_ids_are_not_read_as_words(folder, tiny_weights):
     """One line with the number 1 may be a word, and so may a table of one column."""
     (folder / "x.conll").write_text(f"1 CD\n\n1\n2\n\n{IDS}")
