@@ -116,4 +116,7 @@ def embed_cli(
     )
     with stopped("Stopped. To resume, run the same command with --resume"):
         counts = embed_corpus(embedder, inputs, output, settings)
+    if shards is not None and not counts.entries:
+        msg.good(f"Already finished: {output}", "No shard was left to make")
+        return
     msg.good(f"Wrote {output}", f"{counts.entries:,} entries, {counts.tokens:,} tokens")

@@ -16,7 +16,7 @@ from typing import Optional
 from ..text.reading import SHOWN, refuse
 from .entries import TextEntry, sentence
 from .pieces import InputPiece
-from .text_input import cell_of, chunks_of, decode, lines_of, place_of
+from .text_input import NO_WORD, cell_of, chunks_of, decode, lines_of, place_of
 
 DOCUMENT = "-DOCSTART-"  # First word of the lines between documents in CoNLL-2003.
 # Comments of CoNLL-2012, CoNLL-U and MultiCoNER. They are comments with any number of columns.
@@ -35,10 +35,11 @@ def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[tuple[int, T
     left out.
 
     file (InputPiece): The file, or a part of it.
-    column (Optional[str]): Number of the word column, from 1. Default: the first column.
+    column (Optional[str]): Number of the word column, from 1. Default: the first column. If the
+        first column contains ids, multiword tokens and empty nodes are left out, as in CoNLL-U.
     YIELDS (Tuple[int, TextEntry]): Number of a sentence's first line, and the sentence.
-    RAISES (ValueError): The column is missing in a line, a line can be a comment or a word, or the
-        file cannot be read.
+    RAISES (ValueError): The column is missing in a line, or not set although the first column
+        contains ids; a line can be a comment or a word; or the file cannot be read.
     """
     place = place_of(column or "1")
     if place is None:
@@ -46,7 +47,7 @@ def read_conll(file: InputPiece, column: Optional[str]) -> Iterator[tuple[int, T
             f"{file}: columns of .conll files have numbers, from 1, not '{column}'. Set `column` "
             f"to a number."
         )
-    words_of = _BlockReader(file, place)
+    words_of = _BlockReader(file, None if column is None else place)
     for block in _blocks(file):
         words = words_of(block)
         if words:
@@ -72,12 +73,13 @@ class _BlockReader:
     """Function that returns the words of a block of lines with their line numbers.
 
     file (InputPiece): The file.
-    place (int): Index of the column with the words.
+    place (Optional[int]): Index of the column with the words. Default: the first column.
     """
 
-    def __init__(self, file: InputPiece, place: int):
+    def __init__(self, file: InputPiece, place: Optional[int]):
         self.file = file
-        self.place = place
+        self.is_default = place is None
+        self.place = place or 0
 
     @cached_property
     def first_word_line(self) -> Optional[str]:
@@ -103,20 +105,41 @@ class _BlockReader:
         sure = [i for i, (_, line) in enumerate(lines) if not _is_special(line)]
         like = lines[sure[0]][1] if sure else self.first_word_line or lines[-1][1]
         first, last = (sure[0], sure[-1]) if sure else (len(lines), -1)
-        words = []
+        rows = []
         for i, (number, line) in enumerate(lines):
             cells = _cells(line, like)
             if _is_special(line):
                 is_outside = i < first or (i > last and line[0] == "<")
-                if len(cells) != len(_cells(like, like)):
+                if _n_columns(cells) != _n_columns(_cells(like, like)):
                     if is_outside:
                         continue
                     self._refuse(number, line)
-                if is_outside and self._is_doubtful(line, like):
+                if (is_outside or line[0] == "<") and self._is_doubtful(line, like):
                     self._refuse(number, line)
-            word = cell_of(self.file, number, cells, self.place).strip(" ")
-            words.append((number, word))
-        return words
+            rows.append((number, cells))
+        return [
+            (number, cell_of(self.file, number, cells, self.place).strip(" "))
+            for number, cells in self._without_other_ids(rows)
+        ]
+
+    def _without_other_ids(self, rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+        """Return the rows of words. If rows have ids, those of other units are left out.
+
+        RAISES (ValueError): The rows have ids, and the column is not set.
+        """
+        words = [(number, cells) for number, cells in rows if not NO_WORD.fullmatch(cells[0])]
+        numbers = list(map(str, range(1, len(words) + 1)))
+        if not words or [cells[0] for _, cells in words] != numbers:
+            return rows
+        number, cells = words[0]
+        if self.is_default and len(words) > 1 and len(cells) > 1:
+            refuse(
+                self.file,
+                number,
+                "the first column contains numbers, not words. Set `column` to the number of the "
+                "column of the words, such as 2",
+            )
+        return words if self.place else rows
 
     def _is_doubtful(self, line: str, like: str) -> bool:
         """Return whether a line with as many columns as a line of a word may be a comment.
@@ -130,7 +153,7 @@ class _BlockReader:
         if MARKUP.fullmatch(line.strip()):
             # Other markup without attributes can be a word, such as `<user>`.
             return len(cells) > 1 or cells[0].lower() in ("<s>", "</s>")
-        if self.place and others[0].isdecimal():
+        if self.place and (others[0].isdecimal() or NO_WORD.fullmatch(others[0])):
             return True
         pairs = zip(map(_letter_case, cells[1:]), map(_letter_case, others[1:]))
         return any(
@@ -163,6 +186,11 @@ def _cells(line: str, like: str) -> list[str]:
     # Other white space is part of a word, such as U+00A0 in the French number "10 000".
     has_tabs = "\t" in (like if _is_special(line) else line)
     return line.split("\t") if has_tabs else SPACES.split(line.strip(" "))
+
+
+def _n_columns(cells: Sequence[str]) -> int:
+    """Return the number of columns. Empty ones at the end do not count: a line may end in a tab."""
+    return max((i for i, cell in enumerate(cells, 1) if cell.strip()), default=0)
 
 
 def _letter_case(cell: str) -> str:

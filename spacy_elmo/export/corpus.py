@@ -7,6 +7,7 @@ from typing import Union
 
 from ..files import followed, is_stream, user_path
 from ..files.remote import is_url
+from ..pipeline.load import is_pipeline
 from ..text.reading import Inputs
 from .embedder import CorpusEmbedder
 from .entries import EntryCounts
@@ -15,7 +16,6 @@ from .inputs import DOCBIN, find_inputs, looks_like_running_text
 from .joining import write_file
 from .outputs import check_format, check_wanted
 from .settings import ExportSettings
-from .shard_folder import clear
 from .sharding import Job, write_shards
 
 
@@ -52,6 +52,8 @@ def embed_corpus(
     _check_output(output, format, settings)
     check_wanted(embedder, format, settings.texts)
     output = output if is_url(output) else followed(Path(output))
+    if not is_url(output):
+        _check_model(embedder.model, Path(output))
     sources = find_inputs(inputs, output, settings.column, settings.input_format)
     if not any(source.kind == DOCBIN for source in sources):
         embedder.reader().check_labels()  # Docs in .spacy files may have other labels.
@@ -68,10 +70,7 @@ def embed_corpus(
     if settings.shards is None:
         counts, is_all = write_file(job, sources, Path(output)), True
     else:
-        folder = open_folder(output)
-        if settings.force and not settings.resume:
-            clear(folder)
-        counts, is_all = write_shards(job, sources, folder, settings.shards)
+        counts, is_all = write_shards(job, sources, open_folder(output), settings.shards)
     if is_all and counts.entries and not counts.vectors and embedder.only is not None:
         warnings.warn(f"`only={embedder.only}`: no row has a token", stacklevel=2)
     return counts
@@ -82,6 +81,11 @@ def _check_output(output: Union[str, Path], format: str, settings: ExportSetting
 
     RAISES (ValueError): It cannot.
     """
+    if not is_url(output) and not Path(output).name:
+        raise ValueError(
+            f"the output '{output}' has no name. Give the name of a new file or folder, such as "
+            f"vectors.hdf5."
+        )
     if settings.shards is not None:
         if format == "spacy" and isinstance(open_folder(output), RemoteFolder):
             raise ValueError(
@@ -91,3 +95,19 @@ def _check_output(output: Union[str, Path], format: str, settings: ExportSetting
         raise ValueError(f"{output}: a single file cannot be written to a URL. Set `shards`.")
     elif is_stream(Path(output)):
         raise ValueError(f"{output} is not a regular file. Give the name of a file on a disk.")
+
+
+def _check_model(model: str, output: Path) -> None:
+    """Check that the output is not a file of the model.
+
+    RAISES (ValueError): It is one, or it is in the folder of a pipeline.
+    """
+    path = user_path(model)
+    if is_pipeline(model):
+        is_part = path.is_dir() and output.resolve().is_relative_to(path.resolve())
+    else:
+        from ..weights.formats import local_files
+
+        is_part = output.exists() and any(map(output.samefile, local_files(path)))
+    if is_part:
+        raise ValueError(f"{output} belongs to the model {model}. Choose another output.")

@@ -53,6 +53,11 @@ class DocReader:
         reader._keep_docs = True
         return reader
 
+    @property
+    def makes_docs(self) -> bool:
+        """True if sentences become Docs, for the output or for the selector."""
+        return self._keep_docs or (self.selector is not None and self.selector.only is not None)
+
     def check_labels(self) -> None:
         """Check that the pipeline can set each label in the selector's `only`.
 

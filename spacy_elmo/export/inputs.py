@@ -186,6 +186,12 @@ def read_entries(
                     f"from 0; it starts with '{entry.text[:60]}'), and its vectors must fit into "
                     f"memory. Split it, or allow more: `max_tokens={len(entry)}`."
                 )
+            if reader.makes_docs and "" in entry.words:
+                unit = "row" if file.kind == PARQUET else "line"
+                raise ValueError(
+                    f"{file}, {unit} {line}: a token is empty, and a Doc cannot contain an empty "
+                    f"token. Replace it, or write another format without `only`."
+                )
             yield replace(reader.select(entry), source=Source(file.label, line))
         if file.entries not in (None, n_read):
             raise ValueError(

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from array import array
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,8 @@ from .entries import INDEX, Embedded, WriteOptions, index_json, parse_settings
 
 SUFFIXES = (".npz",)
 IS_FOLDER = False
+SETTINGS = "settings.json"  # Name of the settings that are too long for the comment.
+MAX_SETTINGS = 1 << 24  # Maximum bytes of the settings in a file of another program.
 
 
 def write(
@@ -28,7 +31,8 @@ def write(
 
     path (Path): The file.
     entries (Iterable[Embedded]): The entries.
-    settings (dict): Settings of the run. They become the comment of the zip archive if they fit.
+    settings (dict): Settings of the run. They become the comment of the zip archive, or if they
+        are too long for it, its file `settings.json`.
     options (WriteOptions): Options of the format.
     """
     last: dict[str, int] = {}
@@ -36,7 +40,10 @@ def write(
     places, lines = array("i"), array("q")
     with zipfile.ZipFile(path, "w") as archive:
         comment = json.dumps(settings).encode("ascii")
-        archive.comment = comment if len(comment) <= zipfile.ZIP_MAX_COMMENT else b""
+        if len(comment) <= zipfile.ZIP_MAX_COMMENT:
+            archive.comment = comment
+        else:
+            archive.writestr(zipfile.ZipInfo(SETTINGS), comment)
         for i, entry in enumerate(entries, options.first):
             _write_array(archive, str(i), entry.vectors)
             places.append(files.setdefault(entry.source.file, len(files)))
@@ -54,8 +61,12 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read the settings that `write` stored; empty if another program wrote the file."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return parse_settings(archive.comment)
-    except (OSError, zipfile.BadZipFile):
+            if SETTINGS not in archive.namelist():
+                return parse_settings(archive.comment)
+            if archive.getinfo(SETTINGS).file_size > MAX_SETTINGS:
+                return {}
+            return parse_settings(archive.read(SETTINGS))
+    except (OSError, RuntimeError, EOFError, zlib.error, zipfile.BadZipFile):
         return {}
 
 

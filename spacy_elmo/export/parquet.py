@@ -36,9 +36,12 @@ def check_pyarrow() -> None:
 def text_columns(names: Sequence[str]) -> list[str]:
     """Return the names of the columns with the text: "tokens", "text", or both.
 
-    RAISES (ValueError): The table has no such column.
+    RAISES (ValueError): The table has no such column, or two with the same name.
     """
     found = [name for name in CONTENT if name in names]
+    for name in found:
+        if names.count(name) > 1:
+            raise ValueError(f"several columns have the name '{name}'. Rename all but one")
     if found:
         return found
     raise ValueError(

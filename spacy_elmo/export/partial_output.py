@@ -11,6 +11,7 @@ because HDF5 and npz files do not contain tokens and Docs.
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,12 +23,24 @@ from srsly.msgpack import Packer, Unpacker
 from ..files.atomic import lock, publish, replace_folder
 from ..files.errors import by_its_name
 from ..files.paths import OF_FILE_MANAGERS
-from ..files.unfinished import MARKER, PREVIOUS, check_ours, delete, delete_ours, make_ours, sweep
+from ..files.unfinished import (
+    MARKER,
+    PREVIOUS,
+    check_ours,
+    delete,
+    delete_ours,
+    is_temporary,
+    make_ours,
+    sweep,
+)
 from .entries import Embedded, Source
 from .folders import LocalFolder, partial_folder
+from .shard_folder import MANIFEST
 
 SUFFIX = ".msgpack"
+_SHARD = re.compile(rf"part-[\d-]+of-\d+{SUFFIX}|_part-[\d-]+of-\d+{SUFFIX}\.json")
 SHARDS, JOINING = "shards", "joining"
+LOCK, WHOLE = "lock", "whole"  # Names in `JOINING`.
 MAX_ENTRY = (1 << 31) - 1  # Maximum bytes of an entry.
 
 
@@ -41,7 +54,7 @@ class PartialOutput:
         self.output = output
         self.folder = partial_folder(output)
         self.shards = LocalFolder(self.folder / SHARDS)
-        self.whole = self.folder / JOINING / "whole"
+        self.whole = self.folder / JOINING / WHOLE
 
     def check(self) -> None:
         """Check that the folder does not exist, or contains only an unfinished output.
@@ -50,7 +63,12 @@ class PartialOutput:
         """
         check_ours(self.folder)
         others = LocalFolder(self.folder).names() - {MARKER, SHARDS, JOINING, PREVIOUS}
-        if others - {*OF_FILE_MANAGERS}:
+        for folder in (self.shards, LocalFolder(self.whole.parent)):
+            # Links are refused later.
+            names = set() if folder.path.is_symlink() else folder.names()
+            others |= {f"{folder.path.name}/{name}" for name in names if not _is_ours(name)}
+        others -= {*OF_FILE_MANAGERS}
+        if others:
             raise ValueError(
                 f"{self.folder} contains other files than an unfinished output, such as "
                 f"{min(others)}. Move them away, or begin again with `force=True`."
@@ -78,7 +96,7 @@ class PartialOutput:
             self.output.parent.mkdir(parents=True, exist_ok=True)
             make_ours(self.folder)
             self.whole.parent.mkdir(exist_ok=True)
-        with lock(self.whole.parent / "lock"):
+        with lock(self.whole.parent / LOCK):
             self.check_again()
             for path in self.folder.iterdir() if begin_again else ():
                 if path.name not in (MARKER, JOINING):
@@ -110,6 +128,12 @@ class PartialOutput:
         """Delete the folder, and the remains of an earlier deletion that was interrupted."""
         delete_ours(self.folder)
         sweep(self.folder.parent, self.folder.name)
+
+
+def _is_ours(name: str) -> bool:
+    """Return whether `embed` or a file manager gives this name to a file in an inner folder."""
+    names = MANIFEST, LOCK, WHOLE, *OF_FILE_MANAGERS
+    return name in names or is_temporary(name) or _SHARD.fullmatch(name) is not None
 
 
 def write_embedded(path: Path, entries: Iterable[Embedded]) -> None:

@@ -115,12 +115,23 @@ class InputPiece:
                 _write_all(copy, block)
         if digest.hexdigest() != self.sha256:
             copy.close()
-            raise ValueError(
-                f"{self.source} has changed since the shards were planned. Restore the file, or "
-                f"begin again with `force=True`."
-            )
+            raise self._has_changed()
         copy.seek(0)
         return copy
+
+    def check_unchanged(self) -> None:
+        """Compare a planned part of a file with its checksum.
+
+        RAISES (ValueError): The part has changed since it was planned, or cannot be read.
+        """
+        if self.stop is not None and self.digest(self.start, self.stop) != self.sha256:
+            raise self._has_changed()
+
+    def _has_changed(self) -> ValueError:
+        return ValueError(
+            f"{self.source} has changed since the shards were planned. Restore the file, or begin "
+            f"again with `force=True`."
+        )
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
         """Read a range of the file's bytes in blocks.

@@ -64,7 +64,12 @@ def make_plan(
     else:
         n_cuts, per = n_shards, total
         chunk_size = min(max(total // (CHUNKS * n_shards), 1), BLOCK)
-    cut_lines = partial(_cut_lines, settings=settings, cuts_packed=n_shards is None)
+    cut_lines = partial(
+        _cut_lines,
+        settings=settings,
+        cuts_packed=n_shards is None,
+        least_packed=total // MAX_SHARDS,
+    )
     shards: dict[int, list[InputPiece]] = {}
     with progress_bar(total, "Planning", "B") as bar:
         for number, (source, size) in enumerate(zip(sources, sizes)):
@@ -98,6 +103,7 @@ def _cut_lines(
     *,
     settings: ExportSettings,
     cuts_packed: bool,
+    least_packed: int,
 ) -> Iterator[InputPiece]:
     """Cut a text file into parts, and yield them in order.
 
@@ -110,6 +116,8 @@ def _cut_lines(
     progress (Callable[[int], object]): Called with the number of bytes of each chunk.
     settings (ExportSettings): How to read the file.
     cuts_packed (bool): Whether to cut compressed files by their unpacked content.
+    least_packed (int): Minimum number of packed bytes of a part. The unpacked size is not known in
+        advance, so only this limits the number of parts.
     """
     is_table, is_jsonl = source.kind == TSV, source.kind == JSONL
     has_sentences = source.kind in (CONLL, CONLLU)
@@ -122,6 +130,7 @@ def _cut_lines(
     mark, end = b"", b""
     with suppress(ValueError):  # Reading the first chunk reports the error.
         mark = b"".join(part.blocks(0, len(codecs.BOM_UTF8)))
+    n_packed = 0  # Packed bytes since the last cut.
     safe, stop = 0, len(mark) if mark == codecs.BOM_UTF8 else 0
     digest = hashlib.sha256(mark[:stop])
     chunks = ChunkReader([source], chunk_size, [by_paragraph])
@@ -132,6 +141,7 @@ def _cut_lines(
             place = column_number(source, chunk.data.split(b"\n", 1)[0], column)
         digest.update(chunk.data)
         stop += len(chunk.data)
+        n_packed += chunk.n_read
         end = (end + chunk.data)[-3:]
         if not by_paragraph:
             n_lines = sum(not is_jsonl or bool(line.strip()) for _, line in lines_of(chunk))
@@ -141,7 +151,9 @@ def _cut_lines(
         may_cut = end.endswith(b"\n") and (is_gap or (is_running and stop - safe > MAX_UNCUT))
         if may_cut and (cuts_packed or not is_packed):
             safe = stop
-            if shard_at(stop) != shard_at(part.start):
+            is_large = not is_packed or n_packed >= least_packed
+            if is_large and shard_at(stop) != shard_at(part.start):
+                n_packed = 0
                 yield replace(part, stop=stop, sha256=digest.hexdigest())
                 line = chunk.first_line + chunk.data.count(b"\n")
                 part = replace(part, start=stop, first_line=line, entries=n_entries, column=place)

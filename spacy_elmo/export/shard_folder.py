@@ -195,12 +195,12 @@ def check_settings(folder: object, known: dict[str, Any], settings: dict[str, An
         )
 
 
-def clear(folder: Folder) -> None:
-    """Delete all shards and records of a folder, and its manifest last.
+def find_replaceable(folder: Folder) -> list[str]:
+    """Return the names of all shards and records of a folder, with its manifest last.
 
     folder (Folder): The folder.
-    RAISES (ValueError): The folder contains files that `embed` does not write. Then nothing is
-        deleted.
+    RETURNS (List[str]): The names, in the order in which a run that begins again deletes them.
+    RAISES (ValueError): The folder contains files that `embed` does not write.
     """
     names = folder.names() - {*OF_FILE_MANAGERS} if _is_begun(folder) else set()
     n_shards = _n_shards(folder) if names else None
@@ -218,8 +218,7 @@ def clear(folder: Folder) -> None:
             raise ValueError(
                 f"{folder} contains a file that is not a shard: {place}. Choose another output."
             )
-    for name in sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_")):
-        folder.delete(name)
+    return sorted(names, key=lambda name: (name == MANIFEST, name[0] == "_"))
 
 
 def _n_shards(folder: Folder) -> Optional[int]:

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, Optional, Union
 
 from ..files import full_disk, progress_bar
+from ..files.remote import is_url
 from ..model.threads import limit_threads
 from ..text.workers import map_in_order, parse_worker
 from .embedder import CorpusEmbedder
@@ -22,7 +23,14 @@ from .pieces import InputPiece
 from .plan import make_plan
 from .ray_workers import map_with_ray
 from .settings import ExportSettings
-from .shard_folder import ShardFolder, check_settings, open_shards, write_record
+from .shard_folder import (
+    ShardFolder,
+    check_settings,
+    find_replaceable,
+    no_sentence,
+    open_shards,
+    write_record,
+)
 
 ADVICE = "run again with `resume=True`: it resumes"
 SHOWN = 20  # Maximum number of failed shards in an error message.
@@ -87,10 +95,17 @@ def write_shards(
     n_shards (int): Maximum number of shards.
     RETURNS (Tuple[EntryCounts, bool]): The counts of the made shards, and whether this call made
         all shards of the output.
-    RAISES (ValueError): A shard is damaged, or cannot be made.
+    RAISES (ValueError): A shard is damaged or cannot be made, or the input has changed.
     """
     settings = job.describe(shards=n_shards, texts=job.settings.texts)
     plan = partial(make_plan, sources, n_shards, job.settings)
+    if job.settings.force and not job.settings.resume:
+        old, planned = find_replaceable(folder), plan()
+        if not planned:
+            raise no_sentence(sources)
+        for name in old:  # Only now, because the input may be unreadable or without a sentence.
+            folder.delete(name)
+        plan = partial(list, planned)
     shards = open_shards(folder, OUTPUTS[job.format].SUFFIXES[0], settings, sources, plan)
     first, step = parse_worker(job.settings.worker)
     mine = range(first, len(shards.plan), step)
@@ -99,6 +114,7 @@ def write_shards(
             f"{name}: {problem}. Delete this shard, and run again"
             for name, problem in find_damaged(shards, mine).items()
         ]
+        failed += _find_changed(shards, mine)
         counts, n_made = EntryCounts(), 0
         for name, result in make_shards(job, shards, settings, mine):
             if isinstance(result, str):
@@ -151,6 +167,27 @@ def find_damaged(shards: ShardFolder, numbers: range) -> dict[str, str]:
     done = shards.folder.names() & {shards.name(number) for number in numbers}
     problems = {name: shards.find_problem(name) for name in sorted(done)}
     return {name: problem for name, problem in problems.items() if problem}
+
+
+def _find_changed(shards: ShardFolder, numbers: range) -> list[str]:
+    """Find the existing shards whose input has changed since the plan.
+
+    Unfinished shards check their input when they read it. Input at URLs is not checked, because
+    that would download it again.
+
+    RETURNS (List[str]): Name and problem of each shard.
+    """
+    done, problems = shards.folder.names(), []
+    for number in numbers:
+        name = shards.name(number)
+        pieces = shards.plan[number] if name in done else []
+        try:
+            for piece in pieces:
+                if not is_url(piece.source):
+                    piece.check_unchanged()
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+    return problems
 
 
 def _make_shard(

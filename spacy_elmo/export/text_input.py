@@ -1,5 +1,6 @@
 """Readers of text, JSON lines, TSV and CoNLL-U. They read one chunk of lines at a time."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -17,6 +18,7 @@ NumberedEntries = Iterator[tuple[int, TextEntry]]
 
 CHUNK_SIZE = 1 << 17  # Bytes that are read at a time.
 CELLS = 10  # Number of columns in CoNLL-U.
+NO_WORD = re.compile(r"\d+[-.]\d+")  # Id of a multiword token or an empty node.
 
 
 def chunks_of(file: InputPiece, *, by_paragraph: bool) -> Iterator[Chunk]:
@@ -148,7 +150,7 @@ def read_conllu(file: InputPiece) -> NumberedEntries:
             return []
         cells = line.split("\t")
         is_word = cells[0].isdecimal()
-        if len(cells) != CELLS or not (is_word or cells[0].replace(".", "-").count("-") == 1):
+        if len(cells) != CELLS or not (is_word or NO_WORD.fullmatch(cells[0])):
             refuse(file, number, f"not CoNLL-U. A line has {CELLS} columns, first an id")
         return [cells[1]] if is_word else []
 

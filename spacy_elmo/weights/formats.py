@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 from ..files import checksum
 from ..model.config import count_parameters
@@ -39,8 +39,7 @@ def read_model(
     named = find_named(source)
     path = locate(source)
     with opened_path(path) as opened:
-        candidates = (format.find(opened) for format in (*FORMATS, *READ_ONLY))
-        stored = next((found for found in candidates if found is not None), None)
+        stored = _find(opened)
         if stored is None:
             if not path.exists():
                 raise ValueError(
@@ -77,6 +76,25 @@ def read_model(
 def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundle:
     """Read the content of a model of any format. See `read_model`."""
     return read_model(source, softmax=softmax)[1]
+
+
+def local_files(path: Path) -> list[Path]:
+    """Return the files of the model at a path. The model is not read.
+
+    path (Path): The path of weights, as for `read_model`.
+    RETURNS (List[Path]): The existing files; empty if there is no model.
+    RAISES (ValueError): The file is a broken archive.
+    """
+    with opened_path(path) as opened:
+        stored = _find(opened)
+        files = [path] if stored is None or opened != path else [path, *stored.files()]
+    return [file for file in files if file.exists()]
+
+
+def _find(opened: Any) -> Optional[Format]:
+    """Return the model at a path, or in an archive; None if no format fits."""
+    candidates = (format.find(opened) for format in (*FORMATS, *READ_ONLY))
+    return next((found for found in candidates if found is not None), None)
 
 
 def describe(source: Union[str, Path]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ GERMEVAL = "#\thttp://a.b/c\t[2010-03-05]\n1\tEr\tO\tO\n\n#\thttp://a.b/d\t[2010
 GERMEVAL += "1\t#\tO\tO\n2\tda\tO\tO\n"
 UNKNOWN = "# made in 1999\n\n# sent_id=1\nThe\tO\n#\tO\n\n## x y\n#one\tB-LOC\n\n#two O\n\n"
 UNKNOWN += "<text id='3'>\n<s>\n#three\tO\n<s>\tO\nfour\tO\n</s>\n\n# of one column\n"
+IDS = "1-2\tvom\tX\n1\tvon\tX\n2\tdem\tX\n2.1\tnicht\tX\n3\tHaus\tX\n\n1\tEr\tX\n"
 ONE_COLUMN = "# any text\nThe\n#end\n\n#\n<user>\n"
 # Columns are separated by spaces and tabs only.
 SPACED = [f"{space}10{space}000" for space in "\u00a0\u202f\u2028\u2009\x85\x0b\x1c"]
@@ -81,6 +82,9 @@ INPUTS = [
     ("x.conll", GERMEVAL, {"column": "2"}, {0: "Er", 1: "# da"}, [1, 2]),
     ("x.conll", UNKNOWN, {}, {0: "The #", 1: "#one", 2: "#three <s> four"}, [2, 1, 3]),
     ("x.conll", ONE_COLUMN, {}, {0: "The #end", 1: "# <user>"}, [2, 2]),
+    ("x.conll", "#a\tO\nb\tO\t\n", {}, {0: "#a b"}, [2]),  # A tab at the end is no column.
+    ("x.conll", IDS, {"column": "2"}, {0: "von dem Haus", 1: "Er"}, [3, 1]),
+    ("x.conll", IDS, {"column": "1"}, {0: "1-2 1 2 2.1 3", 1: "1"}, [5, 1]),
     ("x.conll", COLUMNS, {}, {0: SPACED_TWICE}, [14]),
     ("x.conll", COLUMNS, {"column": "3"}, {0: " ".join("O" * 14)}, [14]),
     ("x.tsv", TSV, {"column": "text"}, ROWS, [2, 0, 2]),
@@ -296,6 +300,7 @@ REFUSED = [
     ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),
     ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' contain a lone surrogate"),
     ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
+    ("x.conllu", b"a-b\tone" + 8 * b"\t_" + b"\n", "line 1: not CoNLL-U"),
     ("x.conllu", b"# a comment\n", "no sentence in"),
     ("x.conllu", b"1\t\xff" + 8 * b"\t_" + b"\n", "line 1: not UTF-8"),
     ("x.spacy", b"no DocBin", "is not a .spacy file"),
@@ -328,7 +333,41 @@ DOUBTFUL = [
     ("a\tO\n<s>\nb\tO\n", 2),
     ("<s>\na\n</s>\n", 1),
     ("<doc id='1'>\na O\n", 1),
+    ("<doc>\na\n</s>\n<s>\nb\n</doc>\n", 3),
 ]
+
+
+ONLY = {"output_format": "parquet", "only": "PER"}
+
+
+@pytest.mark.parametrize("settings", [{"output_format": "spacy"}, ONLY])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.conll", "x.parquet"])
+def test_an_empty_token_for_a_doc_is_named(folder, tiny_weights, name, settings):
+    if name == "x.parquet":
+        pq.write_table(pa.table({"tokens": [["b", ""]]}), name)
+    texts = {"x.jsonl": '\n{"tokens": ["b", ""]}\n', "x.conll": "a\tO\n\tO\n"}
+    if name in texts:
+        (folder / name).write_text(texts[name])
+    place = {"x.jsonl": "line 2", "x.conll": "line 1", "x.parquet": "row 1"}[name]
+    with pytest.raises(ValueError, match=f"{name}, {place}: a token is empty, and a Doc cannot"):
+        embed_corpus(str(tiny_weights), name, folder / "out", **settings)
+
+
+def test_two_columns_of_text_are_refused(folder, tiny_weights):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(table, "x.parquet")
+    with pytest.raises(ValueError, match=r"x\.parquet: .*several columns have the name 'text'"):
+        embed_corpus(str(tiny_weights), "x.parquet", folder / "out.npz")
+    with pytest.raises(ValueError, match="several columns have the name 'text'"):
+        Embedder(str(tiny_weights))(table)
+
+
+def test_ids_are_not_read_as_words(folder, tiny_weights):
+    """One line with the number 1 may be a word, and so may a table of one column."""
+    (folder / "x.conll").write_text(f"1 CD\n\n1\n2\n\n{IDS}")
+    message = r"x.conll, line 7: the first column contains numbers, not words\. Set `column`"
+    with pytest.raises(ValueError, match=message):
+        embed_corpus(str(tiny_weights), "x.conll", folder / "out.npz")
 
 
 @pytest.mark.parametrize(("text", "line"), DOUBTFUL)

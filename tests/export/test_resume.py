@@ -14,6 +14,8 @@ import pytest
 import spacy_elmo.export.joining as joining
 import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
+from spacy_elmo.export import ExportSettings
+from spacy_elmo.export.pieces import InputPiece
 from spacy_elmo.files import lock
 from spacy_elmo.weights import safetensors_file
 
@@ -154,6 +156,77 @@ def test_a_user_s_folder_in_the_place_of_the_unfinished_one_stays(embed, folder,
     if is_ours:
         assert embed(force=True).entries == len(SENTENCES)
         assert not part.exists()
+
+
+@pytest.mark.parametrize("place", ["shards", "joining"])
+def test_a_user_s_file_in_an_unfinished_output_stays(embed, interrupted, place):
+    """`force` deletes it, as the error says."""
+    mine = Path("out.npz.part", place, "mine.txt")
+    mine.write_text("mine")
+    for settings in ({}, {"resume": True}):
+        with pytest.raises(ValueError, match=rf"such as {place}/mine\.txt.*`force=True`"):
+            embed(**settings)
+    Path("out.npz.part/shards/_manifest.json").unlink()
+    with pytest.raises(ValueError, match=rf"such as {place}/mine\.txt"):
+        embed()
+    assert mine.read_text() == "mine"
+    assert embed(force=True).entries == len(SENTENCES)
+
+
+@pytest.mark.parametrize("shards", [None, 1])
+@pytest.mark.parametrize("output", [".", "/", ""])
+def test_an_output_without_a_name_is_refused(folder, tiny_weights, output, shards):
+    with pytest.raises(ValueError, match="has no name. Give the name of a new file or folder"):
+        embed_corpus(str(tiny_weights), "text.txt", output, output_format="spacy", shards=shards)
+
+
+def test_long_settings_of_npz_are_stored(folder, embed, monkeypatch):
+    """The comment of a zip archive has at most 65,535 bytes."""
+    monkeypatch.setattr("zipfile.ZIP_MAX_COMMENT", 100)
+    embed()
+    before = Path("out.npz").read_bytes()
+    assert embed(resume=True).entries == len(SENTENCES)
+    assert Path("out.npz").read_bytes() == before
+    with pytest.raises(ValueError, match="exists already"):
+        embed(resume=True, layers="average")
+    monkeypatch.setattr("spacy_elmo.export.npz_output.MAX_SETTINGS", 100)
+    with pytest.raises(ValueError, match="exists already"):
+        embed(resume=True)
+
+
+def test_the_number_of_parts_of_a_compressed_file_is_limited(folder, monkeypatch):
+    """Each part unpacks the file from its start."""
+    monkeypatch.setattr(planning, "SHARD_SIZE", 1000)
+    monkeypatch.setattr(planning, "CHUNK_SIZE", 1000)
+    monkeypatch.setattr(planning, "MAX_SHARDS", 5)
+    data = random_text(2000).encode()
+    Path("x.txt.gz").write_bytes(gzipped(data))
+    plan = planning.make_plan([InputPiece("x.txt.gz")], None, ExportSettings())
+    pieces = [piece for shard in plan for piece in shard]
+    assert 1 < len(pieces) <= 6
+    assert [piece.start for piece in pieces] == [0, *(piece.stop for piece in pieces[:-1])]
+    assert pieces[-1].stop == len(data)
+
+
+@pytest.mark.pipelines
+def test_the_model_is_not_overwritten(folder, tiny_weights, make_nlp):
+    """Neither its weights, given as file, link or folder, nor its other files or a pipeline."""
+    shutil.copytree(tiny_weights.parent, "model")
+    weights = Path("model", tiny_weights.name)
+    Path("link.hdf5").symlink_to(weights)
+    make_nlp().to_disk("pipeline")
+    before = content(folder)
+    others = [path for path in Path("model").iterdir() if path != weights]
+    assert others
+    for model, output in (
+        *((weights, output) for output in (weights, *others, "link.hdf5")),
+        *((model, weights) for model in ("link.hdf5", "model")),
+        ("pipeline", "pipeline/vectors.hdf5"),
+    ):
+        with pytest.raises(ValueError, match="belongs to the model .* Choose another output"):
+            embed_corpus(str(model), "text.txt", output, force=True, output_format="hdf5")
+    assert content(folder) == before
+    embed_corpus("model", "text.txt", "model/vectors.npz")  # A new file in its folder.
 
 
 @pytest.mark.pipelines

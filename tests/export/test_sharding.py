@@ -272,6 +272,29 @@ def test_a_changed_input_is_named_after_the_other_shards(shard, folder, expected
 
 
 @pytest.mark.corpora
+def test_a_changed_input_of_a_finished_shard_is_named(shard, folder):
+    """The size stays the same."""
+    shard()
+    text = (folder / "text.txt").read_bytes()
+    (folder / "text.txt").write_bytes(b"X" + text[1:])
+    with pytest.raises(ValueError, match=r"1 of 7 shards .*\npart-00000.*text\.txt has changed"):
+        shard(resume=True)
+    shard(worker="2/7")  # It reads another part.
+
+
+@pytest.mark.corpora
+def test_old_shards_stay_if_the_input_cannot_be_read(shard, folder):
+    shard()
+    before = content(Path("out"))
+    (folder / "bad.txt").write_text("no text".encode("utf-16").decode("latin-1"), "latin-1")
+    (folder / "blank.tsv").write_text("text\n")
+    for settings in ({"inputs": "bad.txt"}, {"inputs": "blank.tsv", "column": "text"}):
+        with pytest.raises(ValueError, match="UTF-16|no sentence"):
+            shard(**settings, force=True)
+        assert content(Path("out")) == before
+
+
+@pytest.mark.corpora
 def test_a_line_that_cannot_be_read_is_named(shard, folder):
     (folder / "text.txt").write_bytes(b"The end\n" * 99 + b"\xff\n" + b"The end\n" * 50)
     with pytest.raises(ValueError, match=r"1 of 7 .*\npart-.*: text\.txt, line 100: not UTF-8"):
