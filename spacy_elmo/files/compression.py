@@ -18,7 +18,7 @@ try:
     from compression import zstd as _zstd  # type: ignore[import-not-found, no-redef]
 except ImportError:
     with suppress(ImportError):
-        import zstandard as _zstd  # type: ignore[import-not-found, no-redef]
+        from backports import zstd as _zstd  # type: ignore[import-not-found, no-redef]
 
 TEXT_SUFFIXES = (".txt", ".jsonl", ".tsv", ".conll", ".conllu")
 FORMAT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".spacy")
@@ -91,8 +91,8 @@ def unpack(stream: Any, compression: str) -> Any:
         return bz2.open(stream)
     if _zstd is None:
         raise ValueError(
-            ".zst files need Python 3.14 or the package zstandard. Run `pip install zstandard`, or "
-            "unpack the file."
+            ".zst files need Python 3.14 or the package backports.zstd. Run `pip install "
+            "backports.zstd`, or unpack the file."
         )
     return _zstd.open(stream, "rb")
 
