@@ -49,6 +49,12 @@ def test_text_is_loaded_from_files_and_folders(tmp_path):
         load_text(tmp_path, format="text", lang="qqq")
 
 
+@pytest.mark.parametrize("text", ["PAR1 and PAR2\n", "BZh9 x y\n", "a b\r", "a\rb\n", "a\r\n"])
+def test_text_that_resembles_another_format_is_read(tmp_path, text):
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    assert sentences_of(tmp_path) == [text.split()]
+
+
 RECORDS = [
     {"tokens": ["a b", "", "c"], "text": "not this"},
     {"text": "I saw it. It was big!", "id": 3},
