@@ -345,11 +345,12 @@ def tokens_or_text(record: Mapping[str, Any]) -> Union[str, list[str]]:
 
     record (Mapping[str, Any]): The object.
     RETURNS (Union[str, List[str]]): `tokens`, if it is a list of strings, or else the string
-        `text`. An empty string, if the one that exists is null.
+        `text`, also if `tokens` is empty. An empty string, if the one that exists is null.
     RAISES (ValueError): The object has neither.
     """
     tokens, text = record.get("tokens"), record.get("text")
-    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+    is_sentence = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
+    if is_sentence and (tokens or not (isinstance(text, str) and text)):
         return tokens
     if text is None and tokens is None and not record.keys().isdisjoint(CONTENT):
         return ""

@@ -257,7 +257,7 @@ def test_a_folder_is_read_in_the_order_of_names(inputs, tiny_weights, embed_to):
 NULLS = [
     ({"tokens": ["a"], "text": "b c"}, ["a"]),
     ({"tokens": None, "text": "b c"}, ["b", "c"]),
-    ({"tokens": [], "text": "b c"}, []),
+    ({"tokens": [], "text": "b c"}, ["b", "c"]),
     ({"tokens": None, "text": None}, []),
 ]
 
@@ -323,6 +323,7 @@ REFUSED = [
     ("x.txt.gz", gzipped(b"one\n" * 9)[:-5], "the compressed file is broken"),
     ("x.txt.xz", lzma.compress(b"one\n" * 9)[:-5], "the compressed file is broken"),
     ("x.txt.bz2", b"one\n", "the compressed file is broken"),
+    ("x.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n', "x.jsonl, line 2: not UTF-8; if it is"),
     ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),
     ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' contain a lone surrogate"),
     ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
