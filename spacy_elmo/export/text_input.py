@@ -91,8 +91,9 @@ def read_records(file: InputPiece, reader: DocReader) -> NumberedEntries:
 
 
 def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> TextEntry:
+    text = decode(file, number, line)
     try:
-        content = read_record(line.decode("utf8"))
+        content = read_record(text)
         if isinstance(content, str):
             return reader.read(content)
         if any(map(has_half_a_pair, content)):

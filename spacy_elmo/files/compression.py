@@ -18,7 +18,7 @@ try:
     from compression import zstd as _zstd  # type: ignore[import-not-found, no-redef]
 except ImportError:
     with suppress(ImportError):
-        import zstandard as _zstd  # type: ignore[import-not-found, no-redef]
+        from backports import zstd as _zstd  # type: ignore[import-not-found, no-redef]
 
 TEXT_SUFFIXES = (".txt", ".jsonl", ".tsv", ".conll", ".conllu")
 FORMAT_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".spacy")
@@ -39,9 +39,10 @@ _FIRST_BYTES = {
     b"\x28\xb5\x2f\xfd": "is compressed with Zstandard. Its name must end in .zst",
     b"PK\x03\x04": "is a zip archive, not text. Unpack it",
     b"%PDF-": "is a PDF file, not text. Convert it to text",
-    b"PAR1": "is a Parquet file, not text. Its name must end in .parquet",
+    b"PAR1\x15": "is a Parquet file, not text. Its name must end in .parquet",
 }
 _BZIP2_BLOCK = b"1AY&SY"  # Follows "BZh" and a digit. Text can also begin with "BZh".
+_TAR = slice(257, 262), b"ustar"
 _SAMPLE = 4096
 _MAX_NULS = 0.02  # Text in UTF-16 has a NUL in each space and line break.
 
@@ -91,8 +92,8 @@ def unpack(stream: Any, compression: str) -> Any:
         return bz2.open(stream)
     if _zstd is None:
         raise ValueError(
-            ".zst files need Python 3.14 or the package zstandard. Run `pip install zstandard`, or "
-            "unpack the file."
+            ".zst files need Python 3.14 or the package backports.zstd. Run `pip install "
+            "backports.zstd`, or unpack the file."
         )
     return _zstd.open(stream, "rb")
 
@@ -112,8 +113,25 @@ def not_text(start: bytes) -> Optional[str]:
         is_bzip2 = start[4:].startswith(_BZIP2_BLOCK)
         if start.startswith(first) and (first != b"BZh" or is_bzip2):
             return description
+    place, magic = _TAR
+    if start[place] == magic:
+        return "is a tar archive, not text. Unpack it"
     sample = start[:_SAMPLE]
     if sample.count(0) > _MAX_NULS * len(sample):
-        order = "utf-16be" if sample.find(0) % 2 == 0 else "utf-16le"
-        return f"is in UTF-16 without a byte-order mark, or is not text. {_ICONV.format(order)}"
+        return f"is in UTF-16 without a byte-order mark, or is not text. {_of_utf16(sample)}"
+    if b"\n" not in start and b"\r" in start.rstrip(b"\r"):
+        return "has the line ends of old Macs (only CR). Convert it: `tr '\\r' '\\n' < OLD > NEW`"
     return None
+
+
+def _of_utf16(sample: bytes) -> str:
+    """Return how to convert text in UTF-16 without a byte-order mark.
+
+    Spaces and line ends show the byte order. Letters do not: U+4E00 and N have swapped bytes.
+    """
+    units = [*zip(sample[::2], sample[1::2])]
+    n_little = sum(units.count((byte, 0)) for byte in b" \r\n")
+    n_big = sum(units.count((0, byte)) for byte in b" \r\n")
+    if n_little == n_big:
+        return f"{_ICONV.format('utf-16le')}, or `-f utf-16be`"
+    return _ICONV.format("utf-16le" if n_little > n_big else "utf-16be")

@@ -1,6 +1,8 @@
 """Readers of sentences in text files."""
 
+import errno
 import json
+import os
 import re
 import sys
 import warnings
@@ -17,6 +19,7 @@ from ..files import user_path
 from ..files.compression import kind_of, suffix_of
 from ..files.errors import named_errors, shortened
 from ..files.input_files import numbered_lines
+from ..files.paths import OF_FILE_MANAGERS
 from ..files.unfinished import MARKER
 
 if TYPE_CHECKING:
@@ -25,8 +28,17 @@ if TYPE_CHECKING:
 READABLE = (".txt", ".jsonl")
 FORMATS = ("sentences", "text")
 CONTENT = ("tokens", "text")  # Keys of a JSON object, and columns of a table.
-# A folder with one of these pairs of files is a prepared corpus or a pipeline.
-WRITTEN = (("manifest.json", "starts.npy"), ("meta.json", "config.cfg"))
+# A folder with one of these pairs of files is a prepared corpus, a pipeline, or output of `embed`.
+WRITTEN = (
+    ("manifest.json", "starts.npy"),
+    ("meta.json", "config.cfg"),
+    ("meta.json", "00000000.spacy"),
+)
+# What to do about tables that are left out. Only `embed` reads them.
+TABLES = {
+    ".tsv": "for .tsv files, set --column of `embed`",
+    ".parquet": "for Parquet files, give `embed` a glob that ends in .parquet",
+}
 NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
 SHOWN_FILES = 5  # Files that a warning names.
 SHOWN = 40  # Characters of a wrong line in a message.
@@ -61,11 +73,13 @@ def find_files(
     readable (Tuple[str, ...]): Suffixes of readable files in lower case, without the suffix of a
         compression.
     input_format (Optional[str]): Format of files whose suffix names none, such as "txt".
-    RETURNS (List[Path]): The files in the order of the inputs, sorted within a folder or glob. In
-        a folder, hidden files, prepared corpora and pipelines are skipped. If other files are left
-        out, there is a warning.
+    RETURNS (List[Path]): The files in the order of the inputs, sorted within a folder or glob, and
+        each once per input. Links are followed, and a glob may match folders. In a folder, hidden
+        files, prepared corpora, pipelines and output of `embed` are skipped. If other files are
+        left out, there is a warning.
     RAISES (ValueError): An input has no readable file, has an unknown format, or is itself a
-        prepared corpus or a pipeline.
+        prepared corpus, a pipeline or output of `embed`.
+    RAISES (PermissionError): A subfolder cannot be read.
     """
     if input_format is not None and f".{input_format}" not in readable:
         names = ", ".join(suffix[1:] for suffix in readable)
@@ -74,12 +88,17 @@ def find_files(
     for given in [inputs] if isinstance(inputs, (str, Path)) else inputs:
         path = user_path(given)
         if path.is_dir():
+            if _is_written(path):
+                raise ValueError(
+                    f"{path} is a prepared corpus, a pipeline or output of `embed`, not text. Give "
+                    f"a prepared corpus only as the single training or held-out text of `pretrain`."
+                )
             found = _files_of_folder(path, readable, input_format)
         elif path.exists():
             found = [path]
         else:
-            found = sorted(Path(name) for name in glob(str(path), recursive=True))
-        found = [file for file in found if file.is_file()]
+            found = _files_of_glob(path, readable, input_format)
+        found = _without_duplicates(file for file in found if file.is_file())
         if not found:
             raise ValueError(f"no {', '.join(readable)} file at '{given}'")
         files.extend(found)
@@ -100,36 +119,85 @@ def unknown_format(file: object, readable: Iterable[str]) -> str:
 def _files_of_folder(
     folder: Path, readable: tuple[str, ...], input_format: Optional[str]
 ) -> list[Path]:
-    if _is_written(folder):
-        raise ValueError(
-            f"{folder} is a prepared corpus or a pipeline, not text. Give a prepared corpus only "
-            f"as the single training or held-out text of `pretrain`."
-        )
-    written = {file.parent for first, _ in WRITTEN for file in folder.rglob(first)}
-    written = {found for found in written if _is_written(found)}
-    written |= {marker.parent for marker in folder.rglob(MARKER)}  # Unfinished output.
-    visible = [
-        file
-        for file in sorted(folder.rglob("*"))
-        if written.isdisjoint(file.parents)
-        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    ]
-    visible = [file for file in visible if file.is_file()]
-    found = [file for file in visible if kind_of(file.name, input_format) in readable]
-    _warn_left_out(folder, [file for file in visible if file not in {*found}])
+    visible = sorted(_visible(folder))
+    of_kind = [file for file in visible if kind_of(file.name, input_format) in readable]
+    found = [file for file in of_kind if file.is_file()]
+    others = {*visible}.difference(found)
+    _warn_left_out(folder, sorted(file for file in others if file.is_file() or _is_broken(file)))
     return found
 
 
-def _warn_left_out(folder: Path, files: list[Path]) -> None:
-    """Warn that a folder contains files of other formats, with some of their names."""
-    if files:
-        names = ", ".join(str(file.relative_to(folder)) for file in files[:SHOWN_FILES])
-        more = f" and {len(files) - SHOWN_FILES:,} more" if len(files) > SHOWN_FILES else ""
-        warnings.warn(
-            f"{folder}: left out {names}{more}. If they contain text, give them a suffix that says "
-            f"how, such as .txt; `embed` and `corpus` also have --input-format.",
-            stacklevel=3,
+def _visible(folder: Path) -> Iterator[Path]:
+    """Yield the files and broken links in a folder at every depth, without hidden and own ones.
+
+    RAISES (PermissionError): A subfolder cannot be read.
+    """
+    seen: set[Path] = set()
+    for name, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
+        place = Path(name)
+        is_own = MARKER in files or _is_written(place)  # The marker is of unfinished output.
+        if is_own or place.resolve() in seen:
+            folders.clear()
+            continue
+        seen.add(place.resolve())
+        if not os.access(place, os.X_OK):  # From Python 3.14 on, `is_file` hides this error.
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        folders[:] = sorted(inner for inner in folders if not inner.startswith("."))
+        for file in files:
+            if not file.startswith(".") and file not in OF_FILE_MANAGERS:
+                yield place / file
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def _is_broken(file: Path) -> bool:
+    # A path through many links is no valid path, although its file exists.
+    return file.is_symlink() and not os.path.exists(os.path.realpath(file))
+
+
+def _files_of_glob(
+    pattern: Path, readable: tuple[str, ...], input_format: Optional[str]
+) -> list[Path]:
+    matched = sorted(Path(name) for name in glob(str(pattern), recursive=True))
+    found = [file for file in matched if not file.is_dir()]
+    folders = {path for path in matched if path.is_dir()}
+    for folder in sorted(folders):
+        if folders.isdisjoint(folder.parents):  # Otherwise, its parent is read with it.
+            found += _files_of_folder(folder, readable, input_format)
+    _warn_left_out(pattern, [file for file in found if _is_broken(file)])
+    return found
+
+
+def _without_duplicates(files: Iterable[Path]) -> list[Path]:
+    """Keep one path of each file, the one with the fewest parts, and sort the paths."""
+    ordered = sorted(files, key=lambda file: (len(file.parts), file), reverse=True)
+    return sorted({file.resolve(): file for file in ordered}.values())
+
+
+def _warn_left_out(given: Path, files: list[Path]) -> None:
+    """Warn that files of a folder or glob are not read, with some of their names."""
+    if not files:
+        return
+    shown = [
+        f"{file.relative_to(given) if file.is_relative_to(given) else file}"
+        f"{' (a broken link)' * _is_broken(file)}"
+        for file in files[:SHOWN_FILES]
+    ]
+    more = f" and {len(files) - SHOWN_FILES:,} more" if len(files) > SHOWN_FILES else ""
+    suffixes = {suffix_of(file.name) for file in files if not _is_broken(file)}
+    advice = [text for suffix, text in TABLES.items() if suffix in suffixes]
+    if suffixes - TABLES.keys():
+        advice.append(
+            "if they contain text, give them a suffix that says how, such as .txt; `embed` and "
+            "`corpus` also have --input-format"
         )
+    text = "; ".join(advice)
+    warnings.warn(
+        f"{given}: left out {', '.join(shown)}{more}.{text and f' {text[0].upper()}{text[1:]}.'}",
+        stacklevel=4,
+    )
 
 
 def _is_written(folder: Path) -> bool:
@@ -277,11 +345,12 @@ def tokens_or_text(record: Mapping[str, Any]) -> Union[str, list[str]]:
 
     record (Mapping[str, Any]): The object.
     RETURNS (Union[str, List[str]]): `tokens`, if it is a list of strings, or else the string
-        `text`. An empty string, if the one that exists is null.
+        `text`, also if `tokens` is empty. An empty string, if the one that exists is null.
     RAISES (ValueError): The object has neither.
     """
     tokens, text = record.get("tokens"), record.get("text")
-    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+    is_sentence = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
+    if is_sentence and (tokens or not (isinstance(text, str) and text)):
         return tokens
     if text is None and tokens is None and not record.keys().isdisjoint(CONTENT):
         return ""

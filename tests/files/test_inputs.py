@@ -4,6 +4,7 @@ import json
 import tracemalloc
 import zlib
 
+import numpy as np
 import pytest
 import spacy
 import srsly
@@ -13,9 +14,10 @@ from spacy_elmo.analysis.corpora import read_annotated_docs
 from spacy_elmo.analysis.sense_corpus import read_sense_corpus
 from spacy_elmo.cli.evaluate import read_gold_examples
 from spacy_elmo.export import load_docs
-from spacy_elmo.files import input_files
+from spacy_elmo.files import compression, input_files
 from spacy_elmo.files.input_files import numbered_lines
 from spacy_elmo.tasks.shared.task_files import parse_lines
+from spacy_elmo.text.chunks import ChunkReader
 from spacy_elmo.text.reading import read_sentences
 
 from helpers.gzipped import gzipped
@@ -36,6 +38,26 @@ def test_lines_end_only_at_line_feeds(tmp_path, name, end):
     wanted = ["one\r\n", "\n", " tw\u2028o\rx\n", "three" + end]
     found = list(numbered_lines(tmp_path / name))
     assert found == [(i, line.encode()) for i, line in enumerate(wanted, 1)]
+
+
+@pytest.mark.skipif(compression._zstd is None, reason="needs a module for Zstandard")
+def test_a_cut_zstandard_file_is_refused_after_its_last_line(tmp_path):
+    """A file may have several frames. Bytes that do not repeat make a file of several blocks."""
+    rng = np.random.default_rng(0)
+    lines = [b"%d\n" % number for number in rng.integers(0, 2**60, size=30_000)]
+    packed = [compression._zstd.compress(b"".join(part)) for part in (lines[:9], lines[9:])]
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(b"".join(packed))
+    assert [line for _, line in numbered_lines(path)] == lines
+    assert [chunk.data for chunk in ChunkReader([path], 1 << 30, [False])] == [b"".join(lines)]
+    path.write_bytes(b"".join(packed)[: -len(packed[1]) // 2])
+    with pytest.raises(ValueError, match=r"a\.txt\.zst: broken \.zst file after line \d{4}"):
+        list(numbered_lines(path))
+    *_, last = ChunkReader([path], 1 << 30, [False])
+    assert last.problem is not None
+    assert "broken" in last.problem[1]
+    assert b"".join(lines).startswith(last.data)
+    assert len(last.data) > 1000
 
 
 @pytest.mark.parametrize("length", [9, 10, 11, 50])

@@ -1,7 +1,10 @@
 """Text read into memory: sentences of every kind of file, numbers of words, and named errors."""
 
+import errno
 import json
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from spacy_elmo.text import corpus as corpus_module
 from spacy_elmo.text import reading
 from spacy_elmo.text.corpus import load_text, read_corpus
-from spacy_elmo.text.reading import find_files, read_sentences
+from spacy_elmo.text.reading import WRITTEN, find_files, read_sentences
 
 from helpers.gzipped import gzipped
 
@@ -47,6 +50,12 @@ def test_text_is_loaded_from_files_and_folders(tmp_path):
         load_text(tmp_path, format="words")
     with pytest.raises(ValueError, match="no tokenizer for 'qqq'. Set `lang`"):
         load_text(tmp_path, format="text", lang="qqq")
+
+
+@pytest.mark.parametrize("text", ["PAR1 and PAR2\n", "BZh9 x y\n", "a b\r", "a\rb\n", "a\r\n"])
+def test_text_that_resembles_another_format_is_read(tmp_path, text):
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    assert sentences_of(tmp_path) == [text.split()]
 
 
 RECORDS = [
@@ -104,6 +113,81 @@ def test_files_of_text_are_found(tmp_path, monkeypatch):
         ("?.txt", ["b.txt"]),
     ):
         assert [str(path) for path in find_files(inputs)] == found
+
+
+@pytest.mark.filterwarnings("error")
+def test_linked_folders_are_read_once(tmp_path, monkeypatch):
+    """A link may lead out of the folder, or form a loop. Nothing is left out, so nothing warns."""
+    for name in ("in/a.txt", "in/sub/b.txt", "elsewhere/c.txt", "elsewhere/deep/d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "in" / "other").symlink_to("../elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to("../in")
+    (tmp_path / "in" / "e.txt").symlink_to("a.txt")
+    monkeypatch.chdir(tmp_path)
+    back = "in/other/back"
+    for inputs, found in (
+        ("in", ["in/a.txt", "in/other/c.txt", "in/other/deep/d.txt", "in/sub/b.txt"]),
+        ("in/**/*.txt", ["in/a.txt", "in/other/c.txt", "in/other/deep/d.txt", "in/sub/b.txt"]),
+        ("in/o*", [f"{back}/a.txt", f"{back}/sub/b.txt", "in/other/c.txt", "in/other/deep/d.txt"]),
+        (["in/a.txt", "in/a.txt"], ["in/a.txt", "in/a.txt"]),
+    ):
+        assert [str(path) for path in find_files(inputs)] == found
+
+
+@pytest.mark.parametrize("inputs", ["in", "in/*"])
+def test_broken_links_are_named(tmp_path, monkeypatch, inputs):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").touch()
+    (tmp_path / "in" / "b.txt").symlink_to("gone.txt")
+    (tmp_path / "in" / "c").symlink_to("c")
+    monkeypatch.chdir(tmp_path)
+    place = "" if inputs == "in" else "in/"
+    named = f"{inputs}: left out {place}b.txt (a broken link), {place}c (a broken link)."
+    with pytest.warns(UserWarning, match=f"^{re.escape(named)}$"):
+        assert find_files(inputs) == [Path("in", "a.txt")]
+
+
+def test_a_folder_without_permission_is_named(tmp_path, monkeypatch):
+    """The user of the test may be root, whom no permission stops."""
+    closed = tmp_path / "sub"
+    closed.mkdir()
+    (closed / "a.txt").touch()
+    (tmp_path / "a.txt").touch()
+    scandir, access = os.scandir, os.access
+
+    def refuse_scandir(path):
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse_scandir)
+        with pytest.raises(PermissionError, match=re.escape(str(closed))):
+            find_files(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != closed and access(path, mode))
+    with pytest.raises(PermissionError, match=re.escape(str(closed))):
+        find_files(tmp_path)
+
+
+def test_what_a_folder_has_besides_text(tmp_path):
+    """Written folders and files of file managers are skipped. Tables are named with their own
+    advice."""
+    skipped = [*(f"out/{name}" for pair in WRITTEN for name in pair), "Thumbs.db", "desktop.ini"]
+    for name in ("a.txt", "b/x.tsv", "c.parquet", *skipped, "out/deep/x.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    advice = "left out b/x.tsv, c.parquet. For .tsv files, set --column of `embed`; for Parquet "
+    for inputs in (tmp_path, f"{tmp_path.parent}/{tmp_path.name}*"):
+        with pytest.warns(UserWarning, match=re.escape(advice)):
+            assert find_files(inputs, (".txt", ".spacy"), "txt") == [tmp_path / "a.txt"]
+    for pair in WRITTEN:
+        folder = tmp_path / "-".join(pair)
+        folder.mkdir()
+        for name in pair:
+            (folder / name).touch()
+        with pytest.raises(ValueError, match="is a prepared corpus, a pipeline or output of"):
+            find_files(folder, (".txt", ".spacy"))
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "*.txt", "empty", "notes.md", "*.md"])
