@@ -223,6 +223,7 @@ class BiLMShim(Shim):
         RAISES (ValueError): A gradient is not finite. Then no weight changes, and all gradients are
             deleted, so that the next update starts without them.
         """
+        self.finish_pending()
         if self._model is None or self.settings.frozen:
             return
         torch = import_optional("torch", "Fine-tuning the language model")

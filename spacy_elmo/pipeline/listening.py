@@ -176,8 +176,15 @@ class Listening:
 
     def has_listeners(self) -> bool:
         """Check whether any component, enabled or disabled, has a listener to this pipe."""
-        is_connected = any(node.upstream is self for node in self._seen_listeners)
-        return is_connected or bool(self._lost_listeners())
+        return bool(self.connected_listeners() or self._lost_listeners())
+
+    def connected_listeners(self) -> list[ElmoListener]:
+        """Return all listeners that are connected to this pipe.
+
+        Unlike `listener_map`, they include those of a component that was disabled when spaCy
+        connected the pipeline, and that may be enabled now.
+        """
+        return [node for node in list(self._seen_listeners) if node.upstream is self]
 
     def connect_lost_listeners(self) -> None:
         """Connect listeners that were trained on this pipe, but have no pipe now.

@@ -14,7 +14,7 @@ pass and the optimizer step is the same for all callers:
 
 1. `finish_update` runs them at once if a listener has reported a gradient. Otherwise it only
    remembers the optimizer, because a step now would change weights that the backward pass needs.
-2. Then they run when all listeners have reported.
+2. Then they run when all connected listeners have reported.
 3. If a listener does not report, because its component is excluded or finds no annotation, the
    update stays pending. The next update runs them, and so do all things that need the weights
    (`BiLMShim.finish_pending`), and a listener that has reported and then reads Docs of another
@@ -153,7 +153,7 @@ class Training(Listening):
 
         def report(gradients: Layers) -> None:
             self._losses[self.name] += batch.add(docs, gradients, listener)
-            if batch.optimizer is not None and batch.is_complete(self.listeners):
+            if batch.optimizer is not None and batch.is_complete(self.connected_listeners()):
                 self._finish_batch()
 
         return batch.layers_of(docs, listener), report

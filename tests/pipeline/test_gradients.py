@@ -152,6 +152,29 @@ def test_gradients_of_two_pipes_equal_finite_differences(make_nlp, narrow_weight
     check(nlp, batch, how, upstream=upstream)
 
 
+def linked_while_it_was_disabled(nlp):
+    with nlp.select_pipes(disable=["tagger2"]):
+        nlp.add_pipe("sentencizer")
+    return nlp
+
+
+def loaded_while_it_was_disabled(nlp):
+    config = {"nlp": {"disabled": ["tagger2"]}}
+    other = spacy.blank("en", config=nlp.config.merge(config)).from_bytes(nlp.to_bytes())
+    other.enable_pipe("tagger2")
+    return other
+
+
+@pytest.mark.parametrize("change", [linked_while_it_was_disabled, loaded_while_it_was_disabled])
+def test_a_component_that_was_disabled_reports_its_gradient(make_nlp, change):
+    """spaCy connects only enabled components with the pipe."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    expected = gradients_by_listeners(nlp, batch, "nlp.update")
+    found = gradients_by_listeners(change(nlp), batch, "nlp.update")
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-6)
+
+
 def test_grad_factor_scales_the_gradient(make_nlp):
     found = []
     for factor in (1.0, 0.25):
@@ -391,6 +414,20 @@ def test_updates_without_an_optimizer_accumulate(make_nlp):
             nlp.get_pipe("elmo").finish_update(SGD(0.1))
         biases.append(bias_of(nlp))
     torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
+
+
+def test_the_step_of_the_model_is_the_step_of_the_pipe(make_nlp):
+    """Users of Thinc call `finish_update` of the model."""
+    biases = []
+    for part in ("pipe", "model"):
+        nlp, batch = build(make_nlp, SETUPS["one listener"])
+        nlp.update(batch[:2], sgd=False, drop=0.0)
+        nlp.update(batch[2:], sgd=False, drop=0.0)
+        elmo = nlp.get_pipe("elmo")
+        (elmo if part == "pipe" else elmo.model).finish_update(SGD(0.1))
+        nlp.update(batch, sgd=False, drop=0.0)
+        biases.append(bias_of(nlp))
+    assert torch.equal(*biases)
 
 
 def test_a_pipe_that_annotates_accumulates_the_same(make_nlp):
