@@ -20,7 +20,9 @@ pass and the optimizer step is the same for all callers:
    (`BiLMShim.finish_pending`), and a listener that has reported and then reads Docs of another
    batch.
 4. A prediction runs them only if a listener has reported, and in the thread of the update: a
-   component can annotate in the middle of an update, and another thread can predict then.
+   component can annotate in the middle of an update, and another thread can predict then. If no
+   listener has read the batch, a prediction of other Docs runs the step for gradients of earlier
+   batches.
 
 Invariant: a batch has at most one backward pass. A gradient that arrives later is an error.
 """
@@ -170,10 +172,16 @@ class Training(Listening):
         if batch.optimizer is not None:
             self.model.finish_update(batch.optimizer)
 
-    def _finish_reported(self) -> None:
-        """Finish the batch before a prediction, unless it may be in the middle of an update."""
+    def _finish_reported(self, docs: Sequence[Doc]) -> None:
+        """Finish the batch before a prediction, unless it may be in the middle of an update.
+
+        docs (Sequence[Doc]): The Docs to predict.
+        """
         batch = self._batch
-        if batch is not None and batch.has_gradient and not batch.is_in_another_thread():
+        if batch is None or batch.is_in_another_thread():
+            return
+        has_step = batch.optimizer is not None and self._shim.has_gradient
+        if batch.has_gradient or (has_step and not batch.is_read and not batch.holds(docs)):
             self._finish_batch()
 
     def _finish_waiting(self) -> None:
@@ -236,6 +244,11 @@ class TrainingBatch:
     def has_gradient(self) -> bool:
         """True if a listener has reported a gradient."""
         return self._gradients is not None
+
+    @property
+    def is_read(self) -> bool:
+        """True if a listener has read layers of this batch."""
+        return bool(self._read)
 
     def is_in_another_thread(self) -> bool:
         """Check whether another thread runs the update of this batch, or has run it."""

@@ -165,9 +165,20 @@ def loaded_while_it_was_disabled(nlp):
     return other
 
 
-@pytest.mark.parametrize("change", [linked_while_it_was_disabled, loaded_while_it_was_disabled])
-def test_a_component_that_was_disabled_reports_its_gradient(make_nlp, change):
-    """spaCy connects only enabled components with the pipe."""
+def sourced_by_another(nlp):
+    """Add the component to a pipeline that has a pipe of the same name."""
+    other = spacy.blank("en")
+    other.add_pipe("elmo", config={"weights": nlp.get_pipe("elmo").weights})
+    other.add_pipe("tagger2", source=nlp)
+    return nlp
+
+
+CONNECTED = [linked_while_it_was_disabled, loaded_while_it_was_disabled, sourced_by_another]
+
+
+@pytest.mark.parametrize("change", CONNECTED)
+def test_a_component_reports_its_gradient_after_other_pipes_were_connected(make_nlp, change):
+    """spaCy connects only enabled components, and connects one again for each pipeline with it."""
     nlp, batch = build(make_nlp, SETUPS["two components"])
     expected = gradients_by_listeners(nlp, batch, "nlp.update")
     found = gradients_by_listeners(change(nlp), batch, "nlp.update")
@@ -439,6 +450,16 @@ def test_a_pipe_that_annotates_accumulates_the_same(make_nlp):
         nlp.update(batch[2:], sgd=SGD(0.1), drop=0.0, annotates=annotates)
         biases.append(bias_of(nlp))
     torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
+
+
+def test_an_evaluation_after_a_last_part_without_listeners_uses_the_saved_weights(make_nlp):
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    nlp.update(batch, sgd=False)
+    nlp.update(batch, sgd=False, exclude=["tagger"])
+    nlp.get_pipe("elmo").finish_update(SGD(0.1))
+    evaluated = nlp("They sat").tensor
+    nlp.to_bytes()
+    np.testing.assert_array_equal(nlp("They sat").tensor, evaluated)
 
 
 @pytest.mark.parametrize("need", ["bilm", "next update"])
