@@ -23,11 +23,15 @@ pass and the optimizer step is the same for all callers:
    component can annotate in the middle of an update, and another thread can predict then. If no
    listener has read the batch, a prediction of other Docs runs the step for gradients of earlier
    batches.
+5. A listener that reads Docs of the last batch after its backward pass, because a component between
+   has needed the weights or the listener reads twice, starts a new batch with these Docs and the
+   same optimizer. The language model computes their layers again.
 
 Invariant: a batch has at most one backward pass. A gradient that arrives later is an error.
 """
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional
 
@@ -49,6 +53,7 @@ class Training(Listening):
         super().__init__()
         self._losses: dict[str, float] = {}
         self._batch: Optional[TrainingBatch] = None
+        self._finished = _Finished()
 
     def update(
         self,
@@ -75,15 +80,13 @@ class Training(Listening):
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
         self._finish_batch()
+        self._finished = _Finished()
         self.connect_lost_listeners()
         if not self.has_listeners():
             return losses
         docs = [example.predicted for example in examples]
-        layers, backprop = self.model(docs, is_train=True)
-        self._store(docs, layers)
+        self._start_batch(docs)
         if not self.settings.frozen:
-            self._batch = TrainingBatch(docs, layers, backprop)
-            self._shim.pending = self._finish_waiting
             self._losses = losses
             if sgd not in (None, False):
                 self.finish_update(sgd)
@@ -135,7 +138,8 @@ class Training(Listening):
         """Return the layers that a listener reads in an update.
 
         If the pipe is fine-tuned and these Docs are from its last `update`, the layers have a
-        gradient, which the listener must report. Otherwise the layers are read from the Docs and
+        gradient, which the listener must report. If the backward pass of that update has run, the
+        layers are first computed again. Otherwise the layers are read from the Docs and
         have no gradient. Missing layers are first computed and stored on the Docs, for all
         listeners.
 
@@ -146,6 +150,8 @@ class Training(Listening):
         """
         if self._batch is not None and self._batch.is_over_for(listener, docs):
             self._finish_batch()
+        if self._batch is None and not self.settings.frozen and self._finished.holds(docs):
+            self._start_batch(self._finished.docs, self._finished.optimizer)
         batch = self._batch
         if batch is None or not batch.holds(docs):
             self._shim.in_training = True
@@ -160,6 +166,19 @@ class Training(Listening):
 
         return batch.layers_of(docs, listener), report
 
+    def _start_batch(self, docs: Sequence[Doc], optimizer: Optional[Optimizer] = None) -> None:
+        """Compute and store the layers of Docs. If the pipe is fine-tuned, they are the batch now.
+
+        docs (Sequence[Doc]): The Docs.
+        optimizer (Optional[Optimizer]): The optimizer, if it is known.
+        """
+        layers, backprop = self.model(docs, is_train=True)
+        self._store(docs, layers)
+        if not self.settings.frozen:
+            self._batch = TrainingBatch(docs, layers, backprop)
+            self._batch.optimizer = optimizer
+            self._shim.pending = self._finish_waiting
+
     def _finish_batch(self) -> None:
         """Run the backward pass and the optimizer step of the batch, and forget the batch.
 
@@ -168,6 +187,7 @@ class Training(Listening):
         batch, self._batch, self._shim.pending = self._batch, None, None
         if batch is None:
             return
+        self._finished = _Finished(batch.docs, batch.optimizer)
         batch.run_backward()
         if batch.optimizer is not None:
             self.model.finish_update(batch.optimizer)
@@ -205,6 +225,33 @@ class Training(Listening):
         identity = self._shim.identity
         for doc, values in zip(docs, layers):
             store_layers(doc, values, self.name, identity)
+
+
+class _Finished:
+    """Docs of the last finished batch, as weak references, and its optimizer.
+
+    They are not copied with the pipe.
+
+    docs (Sequence[Doc]): The Docs.
+    optimizer (Optional[Optimizer]): The optimizer; None if the batch had none yet.
+    """
+
+    def __init__(self, docs: Sequence[Doc] = (), optimizer: Optional[Optimizer] = None):
+        self.optimizer = optimizer
+        self._docs = [weakref.ref(doc) for doc in docs]
+
+    @property
+    def docs(self) -> list[Doc]:
+        """The Docs that still exist, in their order."""
+        return [doc for one in self._docs if (doc := one()) is not None]
+
+    def holds(self, docs: Sequence[Doc]) -> bool:
+        """Check whether there are `docs`, and all belong to the batch."""
+        held = set(map(id, self.docs))
+        return bool(docs) and all(id(doc) in held for doc in docs)
+
+    def __reduce__(self) -> tuple[type["_Finished"], tuple[()]]:
+        return type(self), ()
 
 
 class TrainingBatch:

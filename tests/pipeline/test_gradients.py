@@ -486,6 +486,45 @@ def test_a_gradient_after_the_weights_were_read_is_an_error(make_nlp):
         backprop([np.ones_like(values) for values in vectors])
 
 
+INTERRUPTIONS = {
+    "save": lambda nlp: nlp.get_pipe("elmo").to_bytes(),
+    "prediction": lambda nlp: nlp.get_pipe("elmo").predict([nlp.make_doc("They sat")]),
+}
+
+
+@pytest.mark.parametrize("interruption", INTERRUPTIONS)
+def test_an_interrupted_update_loses_no_gradient(make_nlp, monkeypatch, interruption):
+    """A component between two that listen can need the weights."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    expected = gradients_by_listeners(nlp, batch, "nlp.update")
+    alone = nlp.get_pipe("tagger2").update
+
+    def update(examples, **settings):
+        INTERRUPTIONS[interruption](nlp)
+        return alone(examples, **settings)
+
+    monkeypatch.setattr(nlp.get_pipe("tagger2"), "update", update)
+    found = gradients_by_listeners(nlp, batch, "nlp.update")
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_a_component_can_read_a_batch_twice(make_nlp, monkeypatch):
+    """The first backward pass finishes the update, as it is of the only listener."""
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    once = gradients_by_listeners(nlp, batch, "nlp.update")
+    alone = nlp.get_pipe("tagger").update
+
+    def update(examples, **settings):
+        alone(examples, **{**settings, "sgd": None})
+        return alone(examples, **settings)
+
+    monkeypatch.setattr(nlp.get_pipe("tagger"), "update", update)
+    twice = gradients_by_listeners(nlp, batch, "nlp.update")
+    for name, gradient in once.items():
+        np.testing.assert_allclose(twice[name], 2 * gradient, rtol=1e-4, atol=1e-6)
+
+
 def test_a_component_can_read_a_batch_in_parts(make_nlp, monkeypatch):
     """The backward pass waits for the last part, so no gradient is lost."""
     biases = []
