@@ -31,6 +31,7 @@ Invariant: a batch has at most one backward pass. A gradient that arrives later 
 """
 
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional
@@ -154,6 +155,7 @@ class Training(Listening):
             self._start_batch(self._finished.docs, self._finished.optimizer)
         batch = self._batch
         if batch is None or not batch.holds(docs):
+            self._warn_of_other_docs(docs, listener)
             self._shim.in_training = True
             layers = self.annotate(docs)
             self._shim.keep(docs, layers)
@@ -165,6 +167,29 @@ class Training(Listening):
                 self._finish_batch()
 
         return batch.layers_of(docs, listener), report
+
+    def _warn_of_other_docs(self, docs: Sequence[Doc], listener: ElmoListener) -> None:
+        """Warn once if a listener trains without this pipe, and the user may not have meant it.
+
+        docs (Sequence[Doc]): Docs that are not those of the batch, if there is a batch.
+        listener (ElmoListener): The listener that reads them.
+        """
+        if self._batch is not None and not self.settings.frozen:
+            message = (
+                f"'{listener.component}' trains on other Docs than '{self.name}', which does not "
+                f"learn from them. If a component before it returns copies of Docs, change it to "
+                f"return the Docs that it gets."
+            )
+        elif self._is_removed() and any(one is None for one in self._known_layers(docs)):
+            message = (
+                f"'{self.name}' was removed from its pipeline, but '{listener.component}' still "
+                f"trains on its vectors, and will predict from zeros. Add it to the pipeline again."
+            )
+        else:
+            return
+        if not listener.has_warned_in_training:
+            listener.has_warned_in_training = True
+            warnings.warn(message, stacklevel=3)
 
     def _start_batch(self, docs: Sequence[Doc], optimizer: Optional[Optimizer] = None) -> None:
         """Compute and store the layers of Docs. If the pipe is fine-tuned, they are the batch now.

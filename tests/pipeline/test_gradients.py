@@ -18,7 +18,15 @@ from thinc.api import SGD, fix_random_seed
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.weights import read_weights
 
-from helpers.components import concat_both, concat_input, listen_to_both, listener, tagger, textcat
+from helpers.components import (
+    concat_both,
+    concat_input,
+    examples,
+    listen_to_both,
+    listener,
+    tagger,
+    textcat,
+)
 from helpers.gradients import softmax
 from helpers.models import tiny_bilm, weights_of
 from helpers.tasks import crf
@@ -369,6 +377,32 @@ def test_a_component_that_reads_other_docs_does_not_finish_the_update(make_nlp, 
     before = weights_of(elmo.bilm)[BIAS]
     nlp.update(batch, sgd=SGD(0.1), drop=0.0)
     assert not np.array_equal(weights_of(elmo.bilm)[BIAS], before)
+
+
+@pytest.mark.parametrize("n_more", [0, 1])
+def test_a_component_that_trains_on_other_docs_warns_once(waiting, n_more, monkeypatch):
+    """An annotating component may return a copy, which the language model has not computed."""
+    waiting.update(exclude=["tagger", "elmo_crf"])
+    elmo = waiting.nlp.get_pipe("elmo")
+    docs = elmo._batch.docs
+    (node,) = elmo.listener_map["tagger"]
+    monkeypatch.setattr(node, "has_warned_in_training", False)
+    others = [*docs, waiting.nlp.make_doc("One more")] if n_more else [doc.copy() for doc in docs]
+    with pytest.warns(UserWarning, match="'tagger' trains on other Docs") as warned:
+        node(others, is_train=True)
+        node(others, is_train=True)
+        node(docs, is_train=True)
+    assert len(warned) == 1
+
+
+def test_training_on_a_removed_pipe_warns_once(make_nlp):
+    nlp = make_nlp()
+    _, sgd = trained(nlp)
+    nlp.remove_pipe("elmo")
+    with pytest.warns(UserWarning, match="'elmo' was removed") as warned:
+        for _ in range(2):
+            nlp.update(examples(nlp), sgd=sgd)
+    assert len(warned) == 1
 
 
 def test_showing_the_pipe_does_not_finish_the_update(waiting):
