@@ -368,7 +368,8 @@ def test_a_component_that_reads_other_docs_does_not_finish_the_update(make_nlp, 
     alone = other.update
 
     def update(examples, **settings):
-        node([example.predicted.copy() for example in examples], is_train=True)
+        with pytest.warns(UserWarning, match="'tagger2' trains on other Docs"):
+            node([example.predicted.copy() for example in examples], is_train=True)
         bias = weights_of(elmo.model.shims[0]._model)[BIAS]
         np.testing.assert_array_equal(bias, before)
         return alone(examples, **settings)
