@@ -50,6 +50,8 @@ class BiLMShim(Shim):
         # Whether the sizes of the weights may replace the default sizes.
         self.sizes_may_follow = True
         self._n_changes = 0
+        # Number of changes of settings that the layers depend on.
+        self._n_settings = 0
         # Number of changes of the weights at the time, and their checksum.
         self._checksum: Optional[tuple[int, str]] = None
         # Function that finishes the pending update of the pipe; None if there is no such update.
@@ -74,6 +76,11 @@ class BiLMShim(Shim):
                 )
         # While they are not frozen, weights can change without a call of this class.
         self._n_changes += settings.frozen != self._settings.frozen
+        if self.is_loaded:
+            self._n_settings += any(
+                getattr(settings, name) != getattr(self._settings, name)
+                for name in ("precision", "initial_state", "segmenter")
+            )
         self._settings = settings
         if self._model is not None:
             self._model = fitting(self._model, settings)
@@ -83,11 +90,13 @@ class BiLMShim(Shim):
         """Identity of the weights, to check whether stored layers are valid.
 
         For frozen weights, it is the checksum, which is the same in all processes. Otherwise it
-        consists of ids of the process and the shim, and the number of changes of the weights.
+        consists of ids of the process and the shim, and the number of changes of the weights. If
+        settings that the layers depend on were changed later, it ends with the number of changes.
         """
+        changed = f".{self._n_settings}" if self._n_settings else ""
         if self.settings.frozen:
-            return self.checksum()
-        return f"{_RUN}.{self.id}.{self._n_changes}"
+            return self.checksum() + changed
+        return f"{_RUN}.{self.id}.{self._n_changes}{changed}"
 
     def checksum(self) -> str:
         """Return the SHA-256 of the language model's sizes, weights and vocabularies."""
@@ -223,6 +232,7 @@ class BiLMShim(Shim):
         RAISES (ValueError): A gradient is not finite. Then no weight changes, and all gradients are
             deleted, so that the next update starts without them.
         """
+        self.finish_pending()
         if self._model is None or self.settings.frozen:
             return
         torch = import_optional("torch", "Fine-tuning the language model")
@@ -230,6 +240,8 @@ class BiLMShim(Shim):
         from ..bilm.model import is_finite
 
         factor = self.settings.learn_rate_factor
+        # The function that `nlp.rehearse` passes as the optimizer does not take this argument.
+        scale = {} if factor == 1.0 else {"lr_scale": factor}
         with torch.no_grad():
             parameters = self._model.named_parameters()
             trained = {name: weight for name, weight in parameters if weight.grad is not None}
@@ -242,7 +254,7 @@ class BiLMShim(Shim):
                     )
             for name, weight in trained.items():
                 arrays = torch2xp(weight), torch2xp(weight.grad)
-                value, _ = optimizer((self.id, name), *arrays, lr_scale=factor)
+                value, _ = optimizer((self.id, name), *arrays, **scale)
                 weight.copy_(xp2torch(value, device=weight.device))
                 weight.grad = None
         self._n_changes += bool(trained)

@@ -80,6 +80,7 @@ class ElmoListener(Model):
         self.upstream_name = upstream_name
         self.grad_factor = grad_factor
         self.has_warned = False
+        self.has_warned_in_training = False
         self.checked_weights = ""  # Checksum of the weights that prediction has used last.
         self._link = _Link()
 

@@ -159,12 +159,13 @@ class Elmo(Training, TrainablePipe):
             `(L + 1, n_tokens, 2P)` each
         RAISES (ValueError): The pipe has no weights.
         """
-        self._finish_reported()
+        docs = list(docs)
+        self._finish_reported(docs)
         self.connect_lost_listeners()
         self._check_language()
         if self._stores_layers:
             _ = self._shim.identity  # Compute the checksum now, while the weights are in memory.
-        return self.model.predict(list(docs))
+        return self.model.predict(docs)
 
     def set_annotations(self, docs: Sequence[Doc], scores: Layers) -> None:
         """Set `doc._.elmo` (if `store_layers`), and `doc.tensor` with hooks (if `set_vectors`).

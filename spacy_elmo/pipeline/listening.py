@@ -2,7 +2,8 @@
 
 spaCy calls `find_listeners` of a pipe for every component after it, each time the pipeline changes,
 but not when a disabled component is enabled again. So the pipe remembers all listeners that it has
-seen, and connects the missing ones before it predicts or trains (`connect_lost_listeners`).
+seen, and connects the missing ones before it predicts or trains (`connect_lost_listeners`), as well
+as those that another pipeline with the same component has connected to a pipe there.
 
 spaCy does not say for which pipeline it connects pipes. A component that was added from another
 pipeline (`source`) is in both, and still refers to the pipe there. `_is_elsewhere` finds this out
@@ -176,17 +177,36 @@ class Listening:
 
     def has_listeners(self) -> bool:
         """Check whether any component, enabled or disabled, has a listener to this pipe."""
-        is_connected = any(node.upstream is self for node in self._seen_listeners)
-        return is_connected or bool(self._lost_listeners())
+        return bool(self.connected_listeners() or self._lost_listeners())
+
+    def connected_listeners(self) -> list[ElmoListener]:
+        """Return all listeners that are connected to this pipe.
+
+        Unlike `listener_map`, they include those of a component that was disabled when spaCy
+        connected the pipeline, and that may be enabled now.
+        """
+        return [node for node in list(self._seen_listeners) if node.upstream is self]
 
     def connect_lost_listeners(self) -> None:
-        """Connect listeners that were trained on this pipe, but have no pipe now.
+        """Connect listeners of this pipe that have no pipe or another pipe now.
 
-        They were loaded while this pipe was disabled, and spaCy does not call `find_listeners` when
-        the pipe is enabled.
+        Those without a pipe were loaded while this pipe was disabled, and spaCy does not call
+        `find_listeners` when the pipe is enabled. Those with another pipe are also in a second
+        pipeline, which has connected them last.
         """
         for node, component_name in self._lost_listeners():
             self.add_listener(node, component_name)
+        if self._is_removed():
+            return
+        for component_name, nodes in list(self.listener_map.items()):
+            for node in nodes:
+                if node.upstream is not self:
+                    self.add_listener(node, component_name)
+
+    def _is_removed(self) -> bool:
+        """Check whether the pipe was removed from its pipeline. It may still be in another one."""
+        nlp = self.home
+        return nlp is not None and all(one is not self for _, one in nlp.components)
 
     def _lost_listeners(self) -> list[tuple[ElmoListener, str]]:
         return [

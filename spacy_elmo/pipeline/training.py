@@ -14,18 +14,25 @@ pass and the optimizer step is the same for all callers:
 
 1. `finish_update` runs them at once if a listener has reported a gradient. Otherwise it only
    remembers the optimizer, because a step now would change weights that the backward pass needs.
-2. Then they run when all listeners have reported.
+2. Then they run when all connected listeners have reported.
 3. If a listener does not report, because its component is excluded or finds no annotation, the
    update stays pending. The next update runs them, and so do all things that need the weights
    (`BiLMShim.finish_pending`), and a listener that has reported and then reads Docs of another
    batch.
 4. A prediction runs them only if a listener has reported, and in the thread of the update: a
-   component can annotate in the middle of an update, and another thread can predict then.
+   component can annotate in the middle of an update, and another thread can predict then. If no
+   listener has read the batch, a prediction of other Docs runs the step for gradients of earlier
+   batches.
+5. A listener that reads Docs of the last batch after its backward pass, because a component between
+   has needed the weights or the listener reads twice, starts a new batch with these Docs and the
+   same optimizer. The language model computes their layers again.
 
 Invariant: a batch has at most one backward pass. A gradient that arrives later is an error.
 """
 
 import threading
+import warnings
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional
 
@@ -47,6 +54,7 @@ class Training(Listening):
         super().__init__()
         self._losses: dict[str, float] = {}
         self._batch: Optional[TrainingBatch] = None
+        self._finished = _Finished()
 
     def update(
         self,
@@ -73,15 +81,13 @@ class Training(Listening):
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
         self._finish_batch()
+        self._finished = _Finished()
         self.connect_lost_listeners()
         if not self.has_listeners():
             return losses
         docs = [example.predicted for example in examples]
-        layers, backprop = self.model(docs, is_train=True)
-        self._store(docs, layers)
+        self._start_batch(docs)
         if not self.settings.frozen:
-            self._batch = TrainingBatch(docs, layers, backprop)
-            self._shim.pending = self._finish_waiting
             self._losses = losses
             if sgd not in (None, False):
                 self.finish_update(sgd)
@@ -133,7 +139,8 @@ class Training(Listening):
         """Return the layers that a listener reads in an update.
 
         If the pipe is fine-tuned and these Docs are from its last `update`, the layers have a
-        gradient, which the listener must report. Otherwise the layers are read from the Docs and
+        gradient, which the listener must report. If the backward pass of that update has run, the
+        layers are first computed again. Otherwise the layers are read from the Docs and
         have no gradient. Missing layers are first computed and stored on the Docs, for all
         listeners.
 
@@ -144,8 +151,11 @@ class Training(Listening):
         """
         if self._batch is not None and self._batch.is_over_for(listener, docs):
             self._finish_batch()
+        if self._batch is None and not self.settings.frozen and self._finished.holds(docs):
+            self._start_batch(self._finished.docs, self._finished.optimizer)
         batch = self._batch
         if batch is None or not batch.holds(docs):
+            self._warn_of_other_docs(docs, listener)
             self._shim.in_training = True
             layers = self.annotate(docs)
             self._shim.keep(docs, layers)
@@ -153,10 +163,46 @@ class Training(Listening):
 
         def report(gradients: Layers) -> None:
             self._losses[self.name] += batch.add(docs, gradients, listener)
-            if batch.optimizer is not None and batch.is_complete(self.listeners):
+            if batch.optimizer is not None and batch.is_complete(self.connected_listeners()):
                 self._finish_batch()
 
         return batch.layers_of(docs, listener), report
+
+    def _warn_of_other_docs(self, docs: Sequence[Doc], listener: ElmoListener) -> None:
+        """Warn once if a listener trains without this pipe, and the user may not have meant it.
+
+        docs (Sequence[Doc]): Docs that are not those of the batch, if there is a batch.
+        listener (ElmoListener): The listener that reads them.
+        """
+        if self._batch is not None and not self.settings.frozen:
+            message = (
+                f"'{listener.component}' trains on other Docs than '{self.name}', which does not "
+                f"learn from them. If a component before it returns copies of Docs, change it to "
+                f"return the Docs that it gets."
+            )
+        elif self._is_removed() and any(one is None for one in self._known_layers(docs)):
+            message = (
+                f"'{self.name}' was removed from its pipeline, but '{listener.component}' still "
+                f"trains on its vectors, and will predict from zeros. Add it to the pipeline again."
+            )
+        else:
+            return
+        if not listener.has_warned_in_training:
+            listener.has_warned_in_training = True
+            warnings.warn(message, stacklevel=3)
+
+    def _start_batch(self, docs: Sequence[Doc], optimizer: Optional[Optimizer] = None) -> None:
+        """Compute and store the layers of Docs. If the pipe is fine-tuned, they are the batch now.
+
+        docs (Sequence[Doc]): The Docs.
+        optimizer (Optional[Optimizer]): The optimizer, if it is known.
+        """
+        layers, backprop = self.model(docs, is_train=True)
+        self._store(docs, layers)
+        if not self.settings.frozen:
+            self._batch = TrainingBatch(docs, layers, backprop)
+            self._batch.optimizer = optimizer
+            self._shim.pending = self._finish_waiting
 
     def _finish_batch(self) -> None:
         """Run the backward pass and the optimizer step of the batch, and forget the batch.
@@ -166,14 +212,21 @@ class Training(Listening):
         batch, self._batch, self._shim.pending = self._batch, None, None
         if batch is None:
             return
+        self._finished = _Finished(batch.docs, batch.optimizer)
         batch.run_backward()
         if batch.optimizer is not None:
             self.model.finish_update(batch.optimizer)
 
-    def _finish_reported(self) -> None:
-        """Finish the batch before a prediction, unless it may be in the middle of an update."""
+    def _finish_reported(self, docs: Sequence[Doc]) -> None:
+        """Finish the batch before a prediction, unless it may be in the middle of an update.
+
+        docs (Sequence[Doc]): The Docs to predict.
+        """
         batch = self._batch
-        if batch is not None and batch.has_gradient and not batch.is_in_another_thread():
+        if batch is None or batch.is_in_another_thread():
+            return
+        has_step = batch.optimizer is not None and self._shim.has_gradient
+        if batch.has_gradient or (has_step and not batch.is_read and not batch.holds(docs)):
             self._finish_batch()
 
     def _finish_waiting(self) -> None:
@@ -197,6 +250,33 @@ class Training(Listening):
         identity = self._shim.identity
         for doc, values in zip(docs, layers):
             store_layers(doc, values, self.name, identity)
+
+
+class _Finished:
+    """Docs of the last finished batch, as weak references, and its optimizer.
+
+    They are not copied with the pipe.
+
+    docs (Sequence[Doc]): The Docs.
+    optimizer (Optional[Optimizer]): The optimizer; None if the batch had none yet.
+    """
+
+    def __init__(self, docs: Sequence[Doc] = (), optimizer: Optional[Optimizer] = None):
+        self.optimizer = optimizer
+        self._docs = [weakref.ref(doc) for doc in docs]
+
+    @property
+    def docs(self) -> list[Doc]:
+        """The Docs that still exist, in their order."""
+        return [doc for one in self._docs if (doc := one()) is not None]
+
+    def holds(self, docs: Sequence[Doc]) -> bool:
+        """Check whether there are `docs`, and all belong to the batch."""
+        held = set(map(id, self.docs))
+        return bool(docs) and all(id(doc) in held for doc in docs)
+
+    def __reduce__(self) -> tuple[type["_Finished"], tuple[()]]:
+        return type(self), ()
 
 
 class TrainingBatch:
@@ -236,6 +316,11 @@ class TrainingBatch:
     def has_gradient(self) -> bool:
         """True if a listener has reported a gradient."""
         return self._gradients is not None
+
+    @property
+    def is_read(self) -> bool:
+        """True if a listener has read layers of this batch."""
+        return bool(self._read)
 
     def is_in_another_thread(self) -> bool:
         """Check whether another thread runs the update of this batch, or has run it."""

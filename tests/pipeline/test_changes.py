@@ -221,3 +221,16 @@ def test_variables_for_sizes_stay_in_the_config(nlp, tmp_path, variable):
     pipe.to_disk(tmp_path / "elmo")
     assert f"{variable} = ${{vars.value}}" in (tmp_path / "config.cfg").read_text("utf8")
     assert spacy.load(tmp_path).get_pipe("elmo").mix == "average"
+
+
+@pytest.mark.parametrize("name", ["initial_state", "precision", "segmenter"])
+def test_layers_of_an_old_setting_are_not_served(make_nlp, all_precisions, name):
+    """A user's Doc can have them since before the change."""
+    nlp = make_nlp(store_layers=True)
+    elmo, doc = nlp.get_pipe("elmo"), nlp(TEXT)
+    old = elmo.annotate([doc])[0]
+    changed = {name: CHANGES[name]}
+    setattr(elmo, name, (registry.resolve(changed) if name == "segmenter" else changed)[name])
+    (new,) = elmo.predict([nlp.make_doc(TEXT)])
+    assert not np.array_equal(new, old)
+    np.testing.assert_array_equal(elmo.annotate([doc])[0], new)

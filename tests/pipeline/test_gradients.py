@@ -18,7 +18,15 @@ from thinc.api import SGD, fix_random_seed
 from spacy_elmo.pipeline.elmo import Elmo
 from spacy_elmo.weights import read_weights
 
-from helpers.components import concat_both, concat_input, listen_to_both, listener, tagger, textcat
+from helpers.components import (
+    concat_both,
+    concat_input,
+    examples,
+    listen_to_both,
+    listener,
+    tagger,
+    textcat,
+)
 from helpers.gradients import softmax
 from helpers.models import tiny_bilm, weights_of
 from helpers.tasks import crf
@@ -150,6 +158,40 @@ def test_gradients_of_two_pipes_equal_finite_differences(make_nlp, narrow_weight
     }
     nlp, batch = build(make_nlp, components, {"elmo_news": narrow_weights})
     check(nlp, batch, how, upstream=upstream)
+
+
+def linked_while_it_was_disabled(nlp):
+    with nlp.select_pipes(disable=["tagger2"]):
+        nlp.add_pipe("sentencizer")
+    return nlp
+
+
+def loaded_while_it_was_disabled(nlp):
+    config = {"nlp": {"disabled": ["tagger2"]}}
+    other = spacy.blank("en", config=nlp.config.merge(config)).from_bytes(nlp.to_bytes())
+    other.enable_pipe("tagger2")
+    return other
+
+
+def sourced_by_another(nlp):
+    """Add the component to a pipeline that has a pipe of the same name."""
+    other = spacy.blank("en")
+    other.add_pipe("elmo", config={"weights": nlp.get_pipe("elmo").weights})
+    other.add_pipe("tagger2", source=nlp)
+    return nlp
+
+
+CONNECTED = [linked_while_it_was_disabled, loaded_while_it_was_disabled, sourced_by_another]
+
+
+@pytest.mark.parametrize("change", CONNECTED)
+def test_a_component_reports_its_gradient_after_other_pipes_were_connected(make_nlp, change):
+    """spaCy connects only enabled components, and connects one again for each pipeline with it."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    expected = gradients_by_listeners(nlp, batch, "nlp.update")
+    found = gradients_by_listeners(change(nlp), batch, "nlp.update")
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_grad_factor_scales_the_gradient(make_nlp):
@@ -326,7 +368,8 @@ def test_a_component_that_reads_other_docs_does_not_finish_the_update(make_nlp, 
     alone = other.update
 
     def update(examples, **settings):
-        node([example.predicted.copy() for example in examples], is_train=True)
+        with pytest.warns(UserWarning, match="'tagger2' trains on other Docs"):
+            node([example.predicted.copy() for example in examples], is_train=True)
         bias = weights_of(elmo.model.shims[0]._model)[BIAS]
         np.testing.assert_array_equal(bias, before)
         return alone(examples, **settings)
@@ -335,6 +378,32 @@ def test_a_component_that_reads_other_docs_does_not_finish_the_update(make_nlp, 
     before = weights_of(elmo.bilm)[BIAS]
     nlp.update(batch, sgd=SGD(0.1), drop=0.0)
     assert not np.array_equal(weights_of(elmo.bilm)[BIAS], before)
+
+
+@pytest.mark.parametrize("n_more", [0, 1])
+def test_a_component_that_trains_on_other_docs_warns_once(waiting, n_more, monkeypatch):
+    """An annotating component may return a copy, which the language model has not computed."""
+    waiting.update(exclude=["tagger", "elmo_crf"])
+    elmo = waiting.nlp.get_pipe("elmo")
+    docs = elmo._batch.docs
+    (node,) = elmo.listener_map["tagger"]
+    monkeypatch.setattr(node, "has_warned_in_training", False)
+    others = [*docs, waiting.nlp.make_doc("One more")] if n_more else [doc.copy() for doc in docs]
+    with pytest.warns(UserWarning, match="'tagger' trains on other Docs") as warned:
+        node(others, is_train=True)
+        node(others, is_train=True)
+        node(docs, is_train=True)
+    assert len(warned) == 1
+
+
+def test_training_on_a_removed_pipe_warns_once(make_nlp):
+    nlp = make_nlp()
+    _, sgd = trained(nlp)
+    nlp.remove_pipe("elmo")
+    with pytest.warns(UserWarning, match="'elmo' was removed") as warned:
+        for _ in range(2):
+            nlp.update(examples(nlp), sgd=sgd)
+    assert len(warned) == 1
 
 
 def test_showing_the_pipe_does_not_finish_the_update(waiting):
@@ -393,6 +462,20 @@ def test_updates_without_an_optimizer_accumulate(make_nlp):
     torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
 
 
+def test_the_step_of_the_model_is_the_step_of_the_pipe(make_nlp):
+    """Users of Thinc call `finish_update` of the model."""
+    biases = []
+    for part in ("pipe", "model"):
+        nlp, batch = build(make_nlp, SETUPS["one listener"])
+        nlp.update(batch[:2], sgd=False, drop=0.0)
+        nlp.update(batch[2:], sgd=False, drop=0.0)
+        elmo = nlp.get_pipe("elmo")
+        (elmo if part == "pipe" else elmo.model).finish_update(SGD(0.1))
+        nlp.update(batch, sgd=False, drop=0.0)
+        biases.append(bias_of(nlp))
+    assert torch.equal(*biases)
+
+
 def test_a_pipe_that_annotates_accumulates_the_same(make_nlp):
     """The prediction comes between the pipe's update and the gradient of the last part."""
     biases = []
@@ -402,6 +485,16 @@ def test_a_pipe_that_annotates_accumulates_the_same(make_nlp):
         nlp.update(batch[2:], sgd=SGD(0.1), drop=0.0, annotates=annotates)
         biases.append(bias_of(nlp))
     torch.testing.assert_close(*biases, rtol=1e-5, atol=1e-8)
+
+
+def test_an_evaluation_after_a_last_part_without_listeners_uses_the_saved_weights(make_nlp):
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    nlp.update(batch, sgd=False)
+    nlp.update(batch, sgd=False, exclude=["tagger"])
+    nlp.get_pipe("elmo").finish_update(SGD(0.1))
+    evaluated = nlp("They sat").tensor
+    nlp.to_bytes()
+    np.testing.assert_array_equal(nlp("They sat").tensor, evaluated)
 
 
 @pytest.mark.parametrize("need", ["bilm", "next update"])
@@ -426,6 +519,45 @@ def test_a_gradient_after_the_weights_were_read_is_an_error(make_nlp):
     elmo.to_bytes()
     with pytest.raises(RuntimeError, match="before the weights are read"):
         backprop([np.ones_like(values) for values in vectors])
+
+
+INTERRUPTIONS = {
+    "save": lambda nlp: nlp.get_pipe("elmo").to_bytes(),
+    "prediction": lambda nlp: nlp.get_pipe("elmo").predict([nlp.make_doc("They sat")]),
+}
+
+
+@pytest.mark.parametrize("interruption", INTERRUPTIONS)
+def test_an_interrupted_update_loses_no_gradient(make_nlp, monkeypatch, interruption):
+    """A component between two that listen can need the weights."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    expected = gradients_by_listeners(nlp, batch, "nlp.update")
+    alone = nlp.get_pipe("tagger2").update
+
+    def update(examples, **settings):
+        INTERRUPTIONS[interruption](nlp)
+        return alone(examples, **settings)
+
+    monkeypatch.setattr(nlp.get_pipe("tagger2"), "update", update)
+    found = gradients_by_listeners(nlp, batch, "nlp.update")
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_a_component_can_read_a_batch_twice(make_nlp, monkeypatch):
+    """The first backward pass finishes the update, as it is of the only listener."""
+    nlp, batch = build(make_nlp, SETUPS["one listener"])
+    once = gradients_by_listeners(nlp, batch, "nlp.update")
+    alone = nlp.get_pipe("tagger").update
+
+    def update(examples, **settings):
+        alone(examples, **{**settings, "sgd": None})
+        return alone(examples, **settings)
+
+    monkeypatch.setattr(nlp.get_pipe("tagger"), "update", update)
+    twice = gradients_by_listeners(nlp, batch, "nlp.update")
+    for name, gradient in once.items():
+        np.testing.assert_allclose(twice[name], 2 * gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_a_component_can_read_a_batch_in_parts(make_nlp, monkeypatch):

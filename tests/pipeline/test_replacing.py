@@ -13,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from spacy.util import dot_to_object, load_model_from_config, walk_dict
-from thinc.api import Config
+from thinc.api import SGD, Config
 
 from spacy_elmo import pretrained
 from spacy_elmo.pipeline.mixes import learned_mixes
@@ -173,6 +173,19 @@ def test_a_replaced_component_can_be_trained(make_nlp):
     nlp.update(batch, sgd=sgd)
     np.testing.assert_array_equal(weights_of(elmo.bilm)["stacks.0.0.bias"], before)
     assert not np.array_equal(weights_of(shim.bilm)["stacks.0.0.bias"], before)
+
+
+@pytest.mark.training
+def test_a_replaced_component_can_be_rehearsed(make_nlp):
+    nlp = make_nlp(frozen=False)
+    batch, sgd = trained(nlp, 1)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.resume_training()
+    nlp.update(batch, sgd=sgd)
+    output = nlp.get_pipe("tagger").model.get_ref("output_layer")
+    before = output.get_param("W").copy()
+    nlp.rehearse(batch, sgd=SGD(0.1))
+    assert not np.array_equal(output.get_param("W"), before)
 
 
 @pytest.mark.training
