@@ -349,8 +349,9 @@ def tokens_or_text(record: Mapping[str, Any]) -> Union[str, list[str]]:
     RAISES (ValueError): The object has neither.
     """
     tokens, text = record.get("tokens"), record.get("text")
-    is_sentence = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
-    if is_sentence and (tokens or not (isinstance(text, str) and text)):
+    # Empty tokens beside a text are a missing value, not a sentence without tokens.
+    is_missing = not tokens and isinstance(text, str) and text
+    if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens) and not is_missing:
         return tokens
     if text is None and tokens is None and not record.keys().isdisjoint(CONTENT):
         return ""
