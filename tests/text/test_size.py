@@ -126,7 +126,7 @@ def test_limits_of_other_kinds_of_models(text):
 
 
 @pytest.mark.commands
-def test_info_audits_a_text(text, tmp_path):
+def test_info_reports_unknown_characters_of_a_text(text, tmp_path):
     safetensors_file.write(tiny_bilm(max_characters_per_token=50), tmp_path / "a.safetensors")
     given = ("info", tmp_path / "a.safetensors")
     assert json.loads(run_elmo(*given, "--audit", text, "--json").stdout)["audit"]["cut"] == 4
