@@ -110,7 +110,8 @@ def test_a_prepared_corpus_beside_other_text_is_refused(folder, name, option, ot
     shown = run("b.cfg", option, other, option, "b", status=1).output
     texts = (f"--paths.{name}", f'["{other}", "b"]')
     shown += run_elmo("pretrain", "a.cfg", "-o", "out", *texts, status=1).output
-    assert " ".join(shown.split()).count("is a prepared corpus or a pipeline, not text") == 2
+    refusal = "is a prepared corpus, a pipeline or output of `embed`, not text"
+    assert " ".join(shown.split()).count(refusal) == 2
     assert not (folder / "b.cfg").exists()
 
 

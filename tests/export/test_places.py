@@ -28,7 +28,8 @@ def test_an_output_is_not_one_of_the_inputs(tmp_path):
     assert [file.name for file in find_inputs(str(tmp_path / "a*.txt"), tmp_path / "x")] == [
         "a.txt"
     ]
-    assert len(find_inputs(tmp_path, tmp_path / "same.txt")) == 2
+    # `link.txt` leads to `a.txt`, which is read once.
+    assert len(find_inputs(tmp_path, tmp_path / "same.txt")) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")

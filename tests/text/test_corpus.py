@@ -170,7 +170,7 @@ def test_a_folder_without_permission_is_named(tmp_path, monkeypatch):
         find_files(tmp_path)
 
 
-def test_what_a_folder_has_besides_text(tmp_path):
+def test_output_and_system_files_in_a_folder_are_left_out(tmp_path):
     """Written folders and files of file managers are skipped. Tables are named with their own
     advice."""
     skipped = [*(f"out/{name}" for pair in WRITTEN for name in pair), "Thumbs.db", "desktop.ini"]

@@ -155,6 +155,8 @@ def check(format, bundle):
         sizes = wanted.config
         if sizes.n_layers == 1:  # Connections begin with the second layer.
             sizes = replace(sizes, use_skip_connections=bilm.config.use_skip_connections)
+        if not sizes.filters:  # Only filters have an activation.
+            sizes = replace(sizes, activation=bilm.config.activation)
         assert bilm.config == sizes
         for ours, theirs in zip(bilm.vocabularies, wanted.vocabularies):
             assert (ours and ours.strings) == (theirs and theirs.strings)
