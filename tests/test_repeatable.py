@@ -45,7 +45,6 @@ ALLOWED = {
     ("helpers/soak.py", "time.monotonic"): "`make soak` runs for minutes; a test counts requests",
     ("pretraining/test_elastic.py", "time.sleep"): "waits for a step; a run that is slow enough",
     ("pretraining/test_launch.py", "time.sleep"): "waits for a checkpoint, however long it takes",
-    ("pretraining/test_reader.py", "time.sleep"): "waits for a window, however long it takes",
     ("project/test_run_trial.py", "time.sleep"): "waits for the first run, however long it takes",
     ("text/test_prepare_interrupted.py", "time.sleep"): "waits for a file, however long it takes",
 }

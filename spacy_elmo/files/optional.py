@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-# By module: the name of the package, and what to give to `pip install`.
+# Name of each module's package, and the argument of `pip install`.
 PACKAGES = {
     "pyarrow.parquet": ("pyarrow", '"spacy-elmo[parquet]"'),
     "ray": ("Ray", '"spacy-elmo[ray]"'),

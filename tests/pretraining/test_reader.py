@@ -1,7 +1,6 @@
 """Reader of a run: its ids are those of the indexer, and threads and tables change nothing."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -124,18 +123,19 @@ def test_a_window_has_the_strings_of_its_ids():
 
 
 def test_the_next_window_is_read_in_a_thread():
-    read = []
+    read, has_read_last = [], threading.Event()
 
     def reader(step, number):
         read.append((step, number, threading.current_thread() is threading.main_thread()))
+        if len(read) == 8:
+            has_read_last.set()
         return step, number
 
     ahead = ReadAhead(reader)
     # The third call repeats a step, and the fourth continues at another place of the text.
     for wanted in ((0, 0), (1, 1), (1, 1), (2, 7), (3, 8)):
         assert ahead(*wanted) == wanted
-    while len(read) < 8:
-        time.sleep(0.001)
+    has_read_last.wait()
     assert [number for *number, is_main in read if is_main] == [[0, 0], [1, 1], [2, 7]]
     assert read[-1] == (4, 9, False)
 
