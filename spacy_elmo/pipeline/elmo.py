@@ -160,7 +160,7 @@ class Elmo(Training, TrainablePipe):
         RAISES (ValueError): The pipe has no weights.
         """
         docs = list(docs)
-        self._finish_reported(docs)
+        self._finish_before_prediction(docs)
         self.connect_lost_listeners()
         self._check_language()
         if self._stores_layers:

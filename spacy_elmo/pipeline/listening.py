@@ -78,7 +78,7 @@ class _FalseWarnings(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        # By name, the pipe that spaCy has connected last. `spacy train` warns about this pipe.
+        # The pipe of each name that spaCy has connected last. `spacy train` warns about this pipe.
         self.pipes: WeakValueDictionary[str, Listening] = WeakValueDictionary()
 
     def filter(self, record: logging.LogRecord) -> bool:

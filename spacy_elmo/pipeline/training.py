@@ -106,7 +106,7 @@ class Training(Listening):
             self.model.finish_update(sgd)  # Earlier batches may have left gradients.
             return
         self._batch.optimizer = sgd
-        if self._batch.has_gradient:
+        if self._batch.has_reports:
             self._finish_batch()
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class Training(Listening):
         if not self.settings.frozen:
             self._batch = TrainingBatch(docs, layers, backprop)
             self._batch.optimizer = optimizer
-            self._shim.pending = self._finish_waiting
+            self._shim.pending = self._finish_before_weights_are_used
 
     def _finish_batch(self) -> None:
         """Run the backward pass and the optimizer step of the batch, and forget the batch.
@@ -217,7 +217,7 @@ class Training(Listening):
         if batch.optimizer is not None:
             self.model.finish_update(batch.optimizer)
 
-    def _finish_reported(self, docs: Sequence[Doc]) -> None:
+    def _finish_before_prediction(self, docs: Sequence[Doc]) -> None:
         """Finish the batch before a prediction, unless it may be in the middle of an update.
 
         docs (Sequence[Doc]): The Docs to predict.
@@ -225,11 +225,11 @@ class Training(Listening):
         batch = self._batch
         if batch is None or batch.is_in_another_thread():
             return
-        has_step = batch.optimizer is not None and self._shim.has_gradient
-        if batch.has_gradient or (has_step and not batch.is_read and not batch.holds(docs)):
+        is_unread = not batch.is_read and not batch.holds(docs)
+        if batch.has_reports or (is_unread and self._has_due_step(batch)):
             self._finish_batch()
 
-    def _finish_waiting(self) -> None:
+    def _finish_before_weights_are_used(self) -> None:
         """Finish the batch, if there is a gradient for it, before the weights are read or changed.
 
         The gradient can be of an earlier batch that waits for the optimizer step of this batch.
@@ -237,9 +237,12 @@ class Training(Listening):
         batch = self._batch
         if batch is None:
             return
-        has_step = batch.optimizer is not None and self._shim.has_gradient
-        if batch.has_gradient or has_step:
+        if batch.has_reports or self._has_due_step(batch):
             self._finish_batch()
+
+    def _has_due_step(self, batch: "TrainingBatch") -> bool:
+        """Check whether gradients of earlier batches wait for the optimizer step of this batch."""
+        return batch.optimizer is not None and self._shim.has_gradient
 
     def _known_layers(self, docs: Sequence[Doc]) -> list[Optional[Floats3d]]:
         """Return the layers stored on each Doc; None for a Doc without layers of these weights."""
@@ -313,7 +316,7 @@ class TrainingBatch:
         return all(id(doc) in self._index for doc in docs)
 
     @property
-    def has_gradient(self) -> bool:
+    def has_reports(self) -> bool:
         """True if a listener has reported a gradient."""
         return self._gradients is not None
 
@@ -338,7 +341,7 @@ class TrainingBatch:
         """Check whether all listeners have read all Docs, with a gradient for each read."""
         n_read = [len(self._read.get(id(listener), ())) for listener in listeners]
         is_read = set(n_read) <= {len(self._index)}
-        return self.has_gradient and is_read and not any(self._n_open.values())
+        return self.has_reports and is_read and not any(self._n_open.values())
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
         """Return the layers of some Docs of the batch, and count one more read by the listener."""

@@ -34,7 +34,7 @@ WRITTEN = (
     ("meta.json", "config.cfg"),
     ("meta.json", "00000000.spacy"),
 )
-# What to do about tables that are left out. Only `embed` reads them.
+# Advice for tables that are left out. Only `embed` reads them.
 TABLES = {
     ".tsv": "for .tsv files, set --column of `embed`",
     ".parquet": "for Parquet files, give `embed` a glob that ends in .parquet",

@@ -42,7 +42,7 @@ def test_points_without_structure_are_one_cluster():
 def test_matched_clusters_take_over_the_numbers_that_overlap_most():
     others = np.array([2, 2, 2, 0, 0, 1])
     np.testing.assert_array_equal(match_clusters(np.array([0, 0, 0, 1, 1, 2]), others), others)
-    # As many as possible: cluster 1 lies in cluster 2, which has a point of cluster 0, too.
+    # As many numbers as possible agree: cluster 1 lies in 2, which has a point of 0, too.
     np.testing.assert_array_equal(match_clusters(np.array([1, 1, 0, 0, 0, 0]), others)[:2], [2, 2])
     np.testing.assert_array_equal(match_clusters(np.zeros(6, dtype=int), others), [2] * 6)
 

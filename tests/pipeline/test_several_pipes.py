@@ -96,7 +96,7 @@ def test_only_the_pipe_that_is_not_frozen_learns(make_two, frozen):
 @pytest.mark.training
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_kept_features_belong_to_their_pipe(make_two, computed, tmp_path, kind):
-    """In memory each pipe has its own. In one file the keys contain a checksum of the weights.
+    """Each pipe has its own in memory. In one file the keys contain a checksum of the weights.
     Features of scored Docs are kept, too."""
     path = {"path": str(tmp_path / "features.sqlite")} if kind == "disk" else {}
     features = {"@feature_caches": f"spacy-elmo.{kind}.v1", **path}

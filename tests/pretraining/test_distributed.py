@@ -34,7 +34,7 @@ VARIANTS = [
     {"softmax": "sampled", "optimizer": "muon"},
 ]
 ADAPTIVE = [{"softmax": "adaptive"}]
-# By rank: "auto" on two machines, where only one has instructions for bfloat16.
+# Precision of each rank: "auto" on two machines, where only one has instructions for bfloat16.
 UNLIKE = [{"optimizer": "muon", "precision": ("bf16", "float32")}]
 
 
@@ -117,8 +117,10 @@ def assert_near(found, expected, tolerance):
 @pytest.mark.training
 @forks
 def test_two_processes_compute_the_same_as_one(tmp_path):
-    """In one case the tail of the adaptive softmax gets no gradient in one process. In another the
-    processors are of two kinds."""
+    """The variants include an adaptive softmax whose tail gets no gradient in one process.
+
+    Another variant has processors of two kinds.
+    """
     usual, uneven = tmp_path / "usual", tmp_path / "uneven"
     for folder, write in ((usual, write_texts), (uneven, write_uneven_texts)):
         folder.mkdir()

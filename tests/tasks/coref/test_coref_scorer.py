@@ -103,7 +103,7 @@ ANN, BOB, CAT = [(0, 1), (4, 5)], [(2, 3), (7, 8)], [(4, 6)]
 
 
 def test_scores_are_of_the_sum_of_documents():
-    """In a sum, a large document counts for more than in a mean."""
+    """A large document counts for more in a sum than in a mean."""
     first, second = Example(doc(ANN), doc(ANN, BOB)), Example(doc(BOB), doc(BOB))
     got = score_coref([first, second])
     assert got["coref_muc_r"] == pytest.approx(2 / 3)
