@@ -90,8 +90,10 @@ def _read_archive(stream: BinaryIO) -> tuple[dict[str, Tensor], dict[Storage, np
             raise ValueError(f"the member {ORDER_FILE} is neither 'little' nor 'big'")
         content = _tensors(read_pickle(BytesIO(archive.read(pickles[0]))))
         parts = {}
-        for storage in _storages(content):
-            values = archive.read(f"{folder}data/{storage.key}")
+        storages = _storages(content)
+        _check_keys(storages, [key for key in storages if f"{folder}data/{key}" in by_name])
+        for key, storage in storages.items():
+            values = archive.read(f"{folder}data/{key}")
             parts[storage] = np.frombuffer(values, _BYTE_ORDERS[order] + storage.dtype)
     return content, parts
 
@@ -110,7 +112,8 @@ def _read_old(stream: BinaryIO) -> tuple[dict[str, Tensor], dict[Storage, np.nda
         raise ValueError("the magic number or the version is wrong")
     stream.seek(pickles.tell())
     tensors = _tensors(content)
-    storages = {storage.key: storage for storage in _storages(tensors)}
+    storages = _storages(tensors)
+    _check_keys(storages, keys)
     parts = {}
     for key in keys:
         storage = storages[key]
@@ -128,15 +131,23 @@ def _tensors(content: Any) -> dict[str, Tensor]:
     return content
 
 
-def _storages(tensors: dict[str, Tensor]) -> set[Storage]:
-    """Return the storages of all tensors.
+def _storages(tensors: dict[str, Tensor]) -> dict[str, Storage]:
+    """Return the storages of all tensors, by their keys.
 
     RAISES (Refused): Two storages have the same key, so its values would be read more than once.
     """
     storages = {tensor.storage for tensor in tensors.values()}
-    if len({storage.key for storage in storages}) < len(storages):
+    by_key = {storage.key: storage for storage in storages}
+    if len(by_key) < len(storages):
         raise Refused("two of its storages have the same key")
-    return storages
+    return by_key
+
+
+def _check_keys(storages: dict[str, Storage], found: list[str]) -> None:
+    """Raise ValueError if the values of a storage are missing, or belong to no tensor."""
+    for key in sorted(storages.keys() ^ set(found)):
+        state = "are missing" if key in storages else "belong to no tensor"
+        raise ValueError(f"the values of storage {shortened(key)} {state}")
 
 
 def _array(name: str, tensor: Tensor, parts: dict[Storage, np.ndarray]) -> np.ndarray:
