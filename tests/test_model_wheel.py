@@ -12,14 +12,9 @@ import spacy
 from spacy_elmo.weights import BUNDLED, locate
 
 from helpers.page_blocks import run_page
+from helpers.wheels import TRAINED, builder, install
 
 pytestmark = pytest.mark.pipelines
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "wheels"))
-try:
-    import model as builder
-finally:
-    sys.path.pop(0)
 
 SENTENCES = {"en_small": ("en", "The bank lends money.", "Wikipedia")}
 SENTENCES |= {"de_historical": ("de", "Der größte Theil der Stadt.", "Dingler")}
@@ -33,16 +28,13 @@ def model(request):
 @pytest.fixture
 def installed(model, tmp_path, monkeypatch):
     """A folder with the sources, where Python finds the package as an installed one."""
-    builder.write_sources(model, tmp_path)
-    info = tmp_path / f"{model.module}-{model.version}.dist-info"
-    info.mkdir()
-    metadata = f"Metadata-Version: 2.1\nName: {model.package}\nVersion: {model.version}\n"
-    (info / "METADATA").write_text(metadata, "utf8")
+    install(model, tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     sys.modules.pop(model.module, None)
 
 
+@pytest.mark.parametrize("model", SENTENCES, indirect=True)
 def test_a_wheel_is_a_pipeline_with_the_weights(model, installed):
     lang, text, source = SENTENCES[model.name]
     nlp = importlib.import_module(model.module).load(exclude=[])
@@ -68,6 +60,18 @@ def test_the_code_of_the_card_runs(model, installed, monkeypatch):
 @pytest.mark.parametrize("model", [builder.MODELS["de_historical"]], ids=["de_historical"])
 def test_an_installed_model_is_found_by_its_name(model, installed):
     assert locate(model.name) == installed / model.module / "pipeline"
+
+
+@pytest.mark.parametrize("model", [model.name for model in TRAINED], indirect=True)
+def test_a_trained_pipeline_loads_and_analyses(model, installed):
+    nlp = spacy.load(model.name)
+    doc = nlp("Maria lives in Berlin. She works there.")
+    assert [ent.text for ent in doc.ents] == ["Maria", "Berlin"]
+    assert len(list(doc.sents)) == 2
+    assert nlp.meta["version"] == model.version
+    assert nlp.meta["performance"]["ents_f"] > 0.4
+    assert f'license = "{nlp.meta["license"]}"' in (installed / "pyproject.toml").read_text("utf8")
+    assert {source["license"] for source in nlp.meta["sources"]}
 
 
 def test_other_weights_need_another_version(model, tmp_path):

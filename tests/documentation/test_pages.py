@@ -8,6 +8,7 @@ from thinc.api import get_current_ops, set_current_ops
 
 from helpers import page_inputs
 from helpers.page_blocks import PAGES, READ_BY_PEOPLE, RUN, run_page
+from helpers.wheels import TRAINED, install
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOW = re.compile(r"<!-- skip: next if\(not slow")
@@ -22,11 +23,23 @@ def filled(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """Folders with the trained pipelines, as if their wheels were installed."""
+    folders = []
+    for model in TRAINED:
+        folders.append(tmp_path_factory.mktemp(model.name))
+        install(model, folders[-1])
+    return folders
+
+
 @pytest.fixture
-def folder(filled, tmp_path, monkeypatch):
+def folder(filled, installed, tmp_path, monkeypatch):
     """A copy, to work in."""
     place = shutil.copytree(filled, tmp_path / "workplace")
     monkeypatch.chdir(place)
+    for path in installed:
+        monkeypatch.syspath_prepend(path)
     ops = get_current_ops()
     yield place
     set_current_ops(ops)  # docs/faq.md sets others.

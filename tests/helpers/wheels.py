@@ -1,0 +1,27 @@
+"""The models of `wheels/`, as if their wheels were installed."""
+
+import sys
+from pathlib import Path
+
+from helpers.page_blocks import ROOT
+
+sys.path.insert(0, str(ROOT / "wheels"))
+try:
+    import model as builder
+finally:
+    sys.path.pop(0)
+
+TRAINED = [model for model in builder.MODELS.values() if isinstance(model, builder.Pipeline)]
+
+
+def install(model: builder.Model, folder: Path) -> None:
+    """Write what an installed wheel has. Python finds it when the folder is in `sys.path`.
+
+    model (Model): The model.
+    folder (Path): An empty folder.
+    """
+    builder.write_sources(model, folder)
+    info = folder / f"{model.module}-{model.version}.dist-info"
+    info.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: {model.package}\nVersion: {model.version}\n"
+    (info / "METADATA").write_text(metadata, "utf8")
