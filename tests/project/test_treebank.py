@@ -163,3 +163,14 @@ def test_the_second_half_of_the_last_section_is_the_dev_set(here):
     call("data.convert_btc", "a.conll", "h.conll", "--train", "train.spacy", "--dev", "dev.spacy")
     found = [[doc.text.strip() for doc in docs(f"{part}.spacy")] for part in ("train", "dev")]
     assert found == [["Bob", "Ann", "0", "1"], ["2", "3", "4"]]
+
+
+def test_mentions_of_users_are_one_token_and_no_entity(here):
+    words = ["@", "ann", "Lee", "met", "Bob", "Ray", "@joe", "x", "@"]
+    tags = ["B-PER", "B-PER", "I-PER", "O", "B-PER", "I-PER", "B-PER", "O", "B-ORG"]
+    lines = [f"{word}\t{tag}\n" for word, tag in zip(words, tags)]
+    (here / "a.conll").write_text("".join([*lines, "\n", "x\tO\n"]), "utf8")
+    call("data.convert_btc", "a.conll", "--train", "train.spacy", "--dev", "dev.spacy")
+    (doc,) = docs("train.spacy")
+    assert [token.text for token in doc] == ["@ann", "Lee", "met", "Bob", "Ray", "@joe", "x", "@"]
+    assert [ent.text for ent in doc.ents] == ["Bob Ray"]

@@ -2,13 +2,16 @@
 
 The corpus has no dev set. The second half of the last section becomes the dev set, and the rest the
 training set. The lines have the format of WNUT17, but a few have no token: they are left out.
+
+In the corpus, `@` and the user name after it are two tokens, and half of all entities are such a
+token. Here, a mention is one token, as in other corpora and in spaCy's tokenizer, and no entity.
 """
 
 from pathlib import Path
 
 import typer
 
-from .bio import make_docs, write_docs
+from .bio import Sentence, make_docs, write_docs
 from .convert_wnut17 import read_sentences
 
 
@@ -20,11 +23,27 @@ def main(
     """Convert the sections of the Broad Twitter Corpus to two .spacy files."""
     docs = []
     for path in sections:
-        posts = make_docs(read_sentences(path, skip_empty=True), path)
+        posts = make_docs(map(join_mentions, read_sentences(path, skip_empty=True)), path)
         docs += posts
     n_train = len(docs) - (len(posts) + 1) // 2
     write_docs(docs[:n_train], train)
     write_docs(docs[n_train:], dev)
+
+
+def join_mentions(sentence: Sentence) -> Sentence:
+    """Return a sentence in which each mention of a user is one token outside of entities."""
+    joined: Sentence = []
+    is_sign = False  # The token before is the sign of a mention.
+    is_cut = False  # The entity of this tag began with a mention.
+    for number, token, tag in sentence:
+        is_mention = is_sign or token.startswith("@")
+        is_cut = is_mention or (is_cut and tag.startswith("I-"))
+        if is_sign:
+            number, before, _ = joined.pop()
+            token = before + token
+        joined.append((number, token, "O" if is_cut else tag))
+        is_sign = token == "@"
+    return joined
 
 
 if __name__ == "__main__":
