@@ -62,6 +62,9 @@ class Reporter:
         self.msg = SafePrinter(no_print=not first)
         if first:
             self._keep_metrics_up_to(trainer.progress.step if is_resumed else -1)
+            if is_resumed:
+                # Later checkpoints are damaged, and must not count for `keep`.
+                set_aside(self.output / "checkpoints", trainer.progress.step + 1)
         self.info: dict[str, Any] = {}
         logger = trainer.settings.logger if first else None
         self.log_step, self.finalize = make_logger(logger, trainer.config)
@@ -163,10 +166,10 @@ class Reporter:
         best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
         self.msg.good(f"Best held-out perplexity {best}: {self.output / 'model-best'}")
         planned = ", ".join(_setting(settings, name) for name in trainer.limits)
-        epochs = progress.step / trainer.streams.steps_per_epoch
+        n_times = progress.tokens / trainer.streams.size
         self.msg.info(
             f"Planned: {planned}. Ended by {limits}, after {progress.tokens:,} tokens, "
-            f"{epochs:.2g} times the text, {progress.step:,} steps and "
+            f"{n_times:.2g} times the text, {progress.step:,} steps and "
             f"{progress.elapsed / 60:.1f} minutes; {progress.tokens_per_second:,.0f} tokens/s"
         )
         if trainer.is_softmax_alone:
