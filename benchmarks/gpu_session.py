@@ -228,7 +228,7 @@ def train_for(trainer: Trainer, seconds: float) -> dict[str, Any]:
     took = time.perf_counter() - began
     losses, is_gpu = trainer.progress.losses, torch.cuda.is_available()
     return {
-        "streams": trainer.batches.batch_size,
+        "streams": trainer.streams.batch_size,
         "steps": trainer.progress.step - steps,
         "tokens_per_second": round((trainer.progress.tokens - tokens) / took),
         "first_loss": losses[0],

@@ -44,7 +44,7 @@ def work(train: Path, steps: int, result: Path) -> None:
         trainer.step()
     processes.wait()
     if processes.is_first:
-        n_tokens = steps * trainer.batches.batch_size * trainer.batches.unroll_steps
+        n_tokens = steps * trainer.streams.batch_size * trainer.streams.unroll_steps
         rate = n_tokens / (time.perf_counter() - started)
         result.write_text(json.dumps(rate), "utf8")
     processes.leave()

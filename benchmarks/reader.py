@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spacy_elmo.language_model.windows import TrainingBatches
+from spacy_elmo.language_model.windows import TrainingStreams
 from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.model.indexers import TokenIndexer, make_indexer
 from spacy_elmo.model.vocabulary import Vocabularies
@@ -33,10 +33,10 @@ def measure(
     corpus: Corpus, indexer: TokenIndexer, n_streams: int, args: argparse.Namespace
 ) -> list[float]:
     """Return the tokens per second of each round."""
-    batches = TrainingBatches(corpus, batch_size=n_streams, unroll_steps=args.unroll_steps, seed=0)
+    streams = TrainingStreams(corpus, batch_size=n_streams, unroll_steps=args.unroll_steps, seed=0)
     noise = CorpusSettings(train="-", dev="-", noise=args.noise, case_noise=args.case_noise)
     words = np.minimum(np.arange(len(corpus.types)), 30_000)
-    reader = WindowReader(batches, indexer, words, noise, seed=0)
+    reader = WindowReader(streams, indexer, words, noise, seed=0)
     for step in range(args.warmup):
         reader(step, step)
     n_windows = max(5, 200_000 // (n_streams * args.unroll_steps))

@@ -6,7 +6,6 @@ from typing import Any, Optional, TypeAlias, Union
 
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats2d, Floats3d
 
 from .embedding.features import FeatureCache
 from .embedding.segmenters import Segmenter, Sentences
@@ -15,12 +14,11 @@ from .files import PathSetting
 from .layers.bilm import BiLMLayer, get_shim, join_tok2vec
 from .layers.concat import ConcatTok2Vec, MixedConcat, Tok2Vec
 from .layers.listener import ElmoListener
-from .layers.scalar_mix import ScalarMix, set_place
+from .layers.scalar_mix import Layers, ScalarMix, Vectors, set_place
 from .model.config import BiLMConfig
 from .registry import registry
 
-Layers = list[Floats3d]
-Mix: TypeAlias = Model[Layers, list[Floats2d]]
+Mix: TypeAlias = Model[Layers, Vectors]
 
 
 @registry.architectures("spacy-elmo.BiLM.v1")

@@ -84,7 +84,7 @@ def losses(device, **training):
     config = check_config(Config(pretraining_config(**training)))
     trainer = Trainer(config, CORPUS, CORPUS, processes=Processes(device=torch.device(device)))
     if training.get("accumulate_gradient", 1) == 1 and not training.get("dropout"):
-        assert (trainer.contexts.recorded is None) == (device == "cpu")
+        assert (trainer.bilm_encoder.recorded is None) == (device == "cpu")
     return [*(trainer.step() for _ in range(12)), trainer.evaluate()[0].mean]
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from .lstm import BiLMState
-from .model import BiLM, stacked
+from .model import BiLM, joined_state
 
 
 class RecordedStacks(nn.Module):
@@ -56,7 +56,7 @@ class RecordedStacks(nn.Module):
         for stream in self.streams:
             main.wait_stream(stream)
         layers, *ended = zip(*found)
-        after = stacked(*ended).detach()
+        after = joined_state(*ended).detach()
         return torch.cat([each[-1] for each in layers]), after.hidden, after.cell
 
     def record(self) -> "RecordedStacks":

@@ -101,7 +101,7 @@ class BiLM(nn.Module):
                 for d in range(len(self.stacks))
             ]
             outputs, hidden, cell = (list(each) for each in zip(*found))
-            return outputs, stacked(hidden, cell)
+            return outputs, joined_state(hidden, cell)
         # Each layer after the first reads both directions of the layer below.
         mirror = self.to_device(mirrored(batch_sizes))
         inputs = [vectors.index_select(0, each) for each in rows]
@@ -119,7 +119,7 @@ class BiLM(nn.Module):
                 torch.cat([forward, backward.index_select(0, mirror)], dim=1),
                 torch.cat([forward.index_select(0, mirror), backward], dim=1),
             ]
-        return outputs, stacked(hidden, cell)
+        return outputs, joined_state(hidden, cell)
 
     def run_stack(
         self,
@@ -332,7 +332,7 @@ class BiLM(nn.Module):
         return to_device(torch.from_numpy(np.ascontiguousarray(array)), self.device)
 
 
-def stacked(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiLMState:
+def joined_state(hidden: Sequence[list[Tensor]], cell: Sequence[list[Tensor]]) -> BiLMState:
     """Join hidden and cell states, in lists `[direction][layer]`, to one BiLMState."""
     both = (torch.stack([torch.stack(layers) for layers in each]) for each in (hidden, cell))
     return BiLMState(*both)

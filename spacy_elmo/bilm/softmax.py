@@ -280,23 +280,26 @@ class SampledSoftmaxLoss(torch.autograd.Function):
     ) -> Tensor:
         """Compute the loss, and store its gradients for `backward`."""
         dtype = product_dtype or contexts.dtype
-        words = weight.index_select(0, candidates)
-        low_words = words.to(dtype)
+        candidate_weight = weight.index_select(0, candidates)
+        low_weight = candidate_weight.to(dtype)
         offset = bias.index_select(0, candidates) + candidate_offset
-        wanted = weight.index_select(0, targets)
-        positive = (contexts * wanted).sum(dim=1) + bias.index_select(0, targets) + target_offset
+        target_weight = weight.index_select(0, targets)
+        positive = (
+            (contexts * target_weight).sum(dim=1) + bias.index_select(0, targets) + target_offset
+        )
+        # Column of each target among the candidates; -1 if the target is not a candidate.
         columns = torch.full((len(weight),), -1, dtype=torch.int64, device=weight.device)
         columns[candidates] = torch.arange(len(candidates), device=weight.device)
         hits = columns[targets]
         d_contexts, d_positive = torch.empty_like(contexts), torch.empty_like(positive)
-        d_words, d_offset = torch.zeros_like(words), torch.zeros_like(offset)
+        d_candidates, d_offset = torch.zeros_like(candidate_weight), torch.zeros_like(offset)
         total = contexts.new_zeros(())
         positive_bits, offset_bits = positive * _BITS, offset * _BITS
         most = LOSS_LOGITS if contexts.is_cpu else CHUNK_LOGITS
         size = max(1, most // max(1, len(candidates)))
         for start in range(0, len(contexts), size):
             part = slice(start, start + size)
-            logits = torch.addmm(offset_bits, contexts[part] * _BITS, words.t())
+            logits = torch.addmm(offset_bits, contexts[part] * _BITS, candidate_weight.t())
             own = hits[part].unsqueeze(1)
             excluded = torch.where(own >= 0, -torch.inf, 0.0).to(logits.dtype)
             logits.scatter_add_(1, own.clamp(min=0), excluded)
@@ -308,14 +311,14 @@ class SampledSoftmaxLoss(torch.autograd.Function):
             d_positive[part] = (of_target / norm - 1.0) / len(contexts)
             scale = 1.0 / (norm * len(contexts))
             low, scaled = exponentials.to(dtype), contexts[part] * scale.unsqueeze(1)
-            torch.mul(torch.mm(low, low_words), scale.unsqueeze(1), out=d_contexts[part])
-            if dtype == d_words.dtype:
-                d_words.addmm_(low.t(), scaled)
+            torch.mul(torch.mm(low, low_weight), scale.unsqueeze(1), out=d_contexts[part])
+            if dtype == d_candidates.dtype:
+                d_candidates.addmm_(low.t(), scaled)
             else:
-                d_words += torch.mm(low.t(), scaled.to(dtype))
+                d_candidates += torch.mm(low.t(), scaled.to(dtype))
             d_offset.addmv_(exponentials.t(), scale)
-        d_contexts.addcmul_(d_positive.unsqueeze(1), wanted)
-        d_weight = torch.zeros_like(weight).index_copy_(0, candidates, d_words)
+        d_contexts.addcmul_(d_positive.unsqueeze(1), target_weight)
+        d_weight = torch.zeros_like(weight).index_copy_(0, candidates, d_candidates)
         d_weight.index_add_(0, targets, contexts * d_positive.unsqueeze(1))
         d_bias = torch.zeros_like(bias).index_copy_(0, candidates, d_offset)
         d_bias.index_add_(0, targets, d_positive)

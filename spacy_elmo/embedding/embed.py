@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LARGE = 2**26  # Bytes. If a call's layers are larger, freed memory is returned to the system.
 
 AnyBiLM = Union["FrozenBiLM", "BiLM"]
-Layers = Union[np.ndarray, "Tensor"]  # A tensor if the layers have a gradient.
+DocLayers = Union[np.ndarray, "Tensor"]  # A tensor if the layers have a gradient.
 Placed = tuple[int, Segment]  # Index of a Doc, and one of the Doc's segments.
 Counted = TypeVar("Counted")
 
@@ -54,7 +54,7 @@ def embed_words(
     settings: ElmoSettings,
     *,
     keep_marks: bool = False,
-) -> list[Layers]:
+) -> list[DocLayers]:
     """Compute the layers of Docs from their tokens and segments.
 
     bilm (Union[FrozenBiLM, BiLM]): The language model.
@@ -179,7 +179,7 @@ def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
 
 def _filled(
     bilm: AnyBiLM, lengths: list[int], computed: Iterable[tuple[Placed, np.ndarray]]
-) -> list[Layers]:
+) -> list[DocLayers]:
     """Write the layers of segments into one array per Doc, which is allocated only once.
 
     Concatenation would keep the parts and the result in memory together, and the layers of a long
@@ -195,7 +195,7 @@ def _filled(
     return list(found)
 
 
-def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[Layers]:
+def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[DocLayers]:
     """Concatenate the layers of each Doc's segments.
 
     This replaces `_filled` if the layers include the sentence marks, because the number of vectors
@@ -204,7 +204,7 @@ def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) 
     pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:
         pieces[i][segment.keep_start] = values
-    joined: list[Layers] = []
+    joined: list[DocLayers] = []
     for of_doc in pieces:
         parts: Any = [of_doc[start] for start in sorted(of_doc)] or bilm.empty_layers(1)
         if isinstance(parts[0], np.ndarray):

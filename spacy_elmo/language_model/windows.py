@@ -18,6 +18,8 @@ from ..text.corpus import END_ID, START_ID, Corpus
 class Window:
     """Consecutive tokens of several streams, forward and backward. Ids refer to `Corpus.types`.
 
+    A model of one direction reads only the first row of `inputs` and `targets`.
+
     inputs (numpy.ndarray): Ids of the tokens to read: all tokens of the first step, then all tokens
         of the second step, and so on. *Shape:* `(2, n_items)`
     targets (numpy.ndarray): Id of the token to predict from each input. *Shape:* `(2, n_items)`
@@ -31,7 +33,7 @@ class Window:
     def part(self, part: int, n_parts: int) -> "Window":
         """Return a window with only some of the streams: one of `n_parts` equal shares.
 
-        The window must be from `TrainingBatches`, where all streams have the same length.
+        The window must be from `TrainingStreams`, where all streams have the same length.
 
         part (int): Index of the share, from 0.
         n_parts (int): Number of shares. The number of streams must be a multiple of it.
@@ -46,7 +48,7 @@ class Window:
 
 
 class EncodedWindow(NamedTuple):
-    """Tokens of a window as the ids that a model reads.
+    """Tokens of a window as the ids that a model reads. `pretraining.reader` makes them.
 
     ids (TokenIds): Ids of the different tokens, as arrays. Tokens of similar length are beside each
         other.
@@ -109,10 +111,12 @@ def distinct(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return used, numbers[ids]
 
 
-class TrainingBatches:
-    """Training windows of a text, one for each training step. Epochs follow each other without end.
+class TrainingStreams:
+    """Streams of a text, which are read at the same time, window by window, epoch after epoch.
 
-    Each stream reads its own part of the text. Each epoch starts at another position.
+    Each stream reads its own part of the text. Each epoch starts at another position. A window has
+    the number of its step, unless the run was resumed with another number of streams
+    (`Trainer.window_number`).
 
     corpus (Corpus): The text.
     batch_size (int): Number of streams. A short text has fewer streams.
@@ -149,14 +153,14 @@ class TrainingBatches:
         self.seed = seed
         self.ahead = self.size // 2 if directions == "different" else 0
 
-    def at(self, step: int) -> Window:
-        """Return the window of a training step. Steps count from 0, through all epochs."""
-        epoch, within = divmod(step, self.steps_per_epoch)
+    def at(self, number: int) -> Window:
+        """Return the window with this number. Numbers count from 0, through all epochs."""
+        epoch, within = divmod(number, self.steps_per_epoch)
         size = self.size
         offset = int(np.random.default_rng([self.seed, epoch]).integers(size)) if epoch else 0
         rows = np.arange(self.batch_size) * (size // self.batch_size)
         steps = np.arange(self.unroll_steps) + within * self.unroll_steps
-        # Stream by stream: the searches in a long text are twice as fast in its own order.
+        # Stream by stream: the searches in a long text are twice as fast in the order of the text.
         positions = (offset + rows[:, None] + steps[None, :]).ravel() % size
         batch_sizes = [self.batch_size] * self.unroll_steps
         window = make_window(self.corpus, positions, batch_sizes)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from spacy.tokens import Doc, Token
 from thinc.api import Model, chain, xp2torch
-from thinc.types import Floats2d, Floats3d
+from thinc.types import Floats3d
 
 from ..embedding.embed import embed_words
 from ..embedding.features import Piece, kept_layers
@@ -15,8 +15,8 @@ from ..frozen.model import FrozenBiLM
 from ..model.config import BiLMConfig
 from ..model.threads import limit_threads_after_fork
 from .bilm_shim import BiLMShim
+from .scalar_mix import Layers, Vectors
 
-Layers = list[Floats3d]
 BiLMModel: TypeAlias = Model[list[Doc], Layers]
 
 
@@ -26,9 +26,7 @@ def BiLMLayer(config: BiLMConfig) -> BiLMModel:
     return Model("elmo_bilm", forward, init=init, dims=dims, shims=shims)
 
 
-def join_tok2vec(
-    bilm: BiLMModel, mix: Model[Layers, list[Floats2d]]
-) -> Model[list[Doc], list[Floats2d]]:
+def join_tok2vec(bilm: BiLMModel, mix: Model[Layers, Vectors]) -> Model[list[Doc], Vectors]:
     """Make a tok2vec layer from a language model and a mix. Its vectors have the width 2P."""
     tok2vec = chain(bilm, mix)
     tok2vec.set_dim("nO", bilm.get_dim("nO"))
@@ -75,8 +73,10 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     cache = settings.features
     if settings.frozen and shim.in_training and cache is not None:
         kept = kept_layers(shim, cache, docs, segments, compute_pieces, is_train=is_train)
-        return kept, lambda d_layers: []
+        return kept, lambda d_layers: []  # Frozen weights need no gradient.
     layers = compute(docs, segments)
+    # Arrays have no gradient. Tensors come from a PyTorch module; those of a fine-tuned model have
+    # one, and `backprop` needs the tensors themselves.
     if all(isinstance(values, np.ndarray) for values in layers):
         return layers, lambda d_layers: []
 
@@ -88,9 +88,11 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
         if trained:
             gradients = [xp2torch(d_layers[i], device=bilm.device) for i in trained]
+            # The gradients of the weights go to `weight.grad`, where `BiLMShim.finish_update` reads
+            # them. Without the block, cuDNN would round the products of LSTMs.
             with without_tf32():
                 torch.autograd.backward([layers[i] for i in trained], gradients)
-        return []
+        return []  # Docs have no gradient.
 
     return [values.detach().cpu().numpy() for values in layers], backprop
 

@@ -22,7 +22,7 @@ from thinc.api import Optimizer, Shim, torch2xp, xp2torch
 from thinc.types import Floats3d
 
 from ..embedding.features import Piece
-from ..embedding.settings import ElmoSettings, Weights
+from ..embedding.settings import ElmoSettings, WeightsSetting
 from ..files import user_path
 from ..files.optional import import_optional
 from ..frozen.model import FrozenBiLM
@@ -54,8 +54,9 @@ class BiLMShim(Shim):
         self._n_settings = 0
         # Number of changes of the weights at the time, and their checksum.
         self._checksum: Optional[tuple[int, str]] = None
-        # Function that finishes the pending update of the pipe; None if there is no such update.
-        self.pending: Optional[Callable[[], None]] = None
+        # Function of the pipe, which `finish_pending` calls; None if no update is pending.
+        self.before_weights_are_used: Optional[Callable[[], None]] = None
+        # Pieces of predicted Docs that are not in the cache of features: `keep` may add them.
         self.waiting: WeakKeyDictionary[Doc, list[Piece]] = WeakKeyDictionary()
         self._settings = ElmoSettings()
 
@@ -136,8 +137,8 @@ class BiLMShim(Shim):
 
     def finish_pending(self) -> None:
         """Finish the pending update, if there is one."""
-        if self.pending is not None:
-            self.pending()
+        if self.before_weights_are_used is not None:
+            self.before_weights_are_used()
 
     @property
     def has_gradient(self) -> bool:
@@ -146,7 +147,7 @@ class BiLMShim(Shim):
             return False
         return any(weight.grad is not None for weight in self._model.parameters())
 
-    def read(self, weights: Weights) -> None:
+    def read(self, weights: WeightsSetting) -> None:
         """Read the language model.
 
         weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name or path of the weights, or a
@@ -315,7 +316,7 @@ class BiLMShim(Shim):
     def __getstate__(self) -> dict[str, Any]:
         model = self.to_bytes() if self.is_loaded else b""
         own = {"_model": model, "_settings": self.settings, "in_training": False}
-        return {**self.__dict__, **own, "pending": None, "waiting": None}
+        return {**self.__dict__, **own, "before_weights_are_used": None, "waiting": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         data = state.pop("_model")

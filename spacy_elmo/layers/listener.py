@@ -14,16 +14,18 @@ about their vectors.
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Protocol
 
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats3d
 
 from ..embedding.doc_layers import get_layers, last_layers
+from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import has_hooks
-from .bilm import get_shim
+from .bilm import BiLMModel, get_shim
 from .finite import check_loss
+from .fitting import AnyBiLM
 from .scalar_mix import Layers, Vectors
 
 Report = Callable[[Layers], None]
@@ -31,6 +33,29 @@ Report = Callable[[Layers], None]
 # Attributes of the model, which are saved: names of the pipe and of the component, and the checksum
 # of the frozen weights that it was trained on ("" for weights that are fine-tuned).
 TRAINED_ON, COMPONENT, WEIGHTS = "trained_on", "component", "weights"
+
+
+class Upstream(Protocol):
+    """Pipe that listeners read: the part of `pipeline.elmo.Elmo` that this folder may know."""
+
+    name: str
+    model: BiLMModel
+
+    @property
+    def settings(self) -> ElmoSettings:
+        """Settings of the pipe."""
+
+    @property
+    def bilm(self) -> AnyBiLM:
+        """The language model."""
+
+    def annotate(self, docs: Sequence[Doc]) -> Layers:
+        """Return the layers of Docs. Compute and store layers that are missing or outdated."""
+
+    def training_layers(
+        self, docs: Sequence[Doc], listener: "ElmoListener"
+    ) -> tuple[Layers, Optional[Report]]:
+        """Return the layers that a listener reads in an update, and the function for its report."""
 
 
 class _Link:
@@ -41,7 +66,7 @@ class _Link:
     """
 
     def __init__(self) -> None:
-        self.upstream: Optional[Any] = None  # an Elmo
+        self.upstream: Optional[Upstream] = None
         self.name = ""  # The name that the pipe had when it was connected.
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Link":
@@ -85,12 +110,12 @@ class ElmoListener(Model):
         self._link = _Link()
 
     @property
-    def upstream(self) -> Optional[Any]:
+    def upstream(self) -> Optional[Upstream]:
         """The connected pipe; None if there is none."""
         return self._link.upstream
 
     @upstream.setter
-    def upstream(self, upstream: Optional[Any]) -> None:
+    def upstream(self, upstream: Optional[Upstream]) -> None:
         if upstream is not None and self.is_trained_on(upstream):
             self.attrs[TRAINED_ON] = upstream.name
         self._link.upstream = upstream
@@ -149,6 +174,8 @@ def forward(
     def backprop(d_vectors: Vectors) -> list[Doc]:
         # Only spaCy's taggers check their loss. So check it here for all components.
         check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
+        # The mix learns in this call. The gradients of the layers are computed when they are read,
+        # so they cost no time if the pipe is frozen and `report` is None.
         d_layers = bp_mix(d_vectors)
         if report is not None:
             report([d * model.grad_factor for d in d_layers])
@@ -205,12 +232,12 @@ def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
         )
 
 
-def _checksum(pipe: Any) -> str:
+def _checksum(pipe: Upstream) -> str:
     """Return the checksum of a pipe's weights; "" if they are fine-tuned."""
     return get_shim(pipe.model).checksum() if pipe.settings.frozen else ""
 
 
-def _check_weights(model: ElmoListener, pipe: Any) -> None:
+def _check_weights(model: ElmoListener, pipe: Upstream) -> None:
     """Warn once if the weights of the pipe are not those that the listener was trained on."""
     trained_on, now = model.attrs.get(WEIGHTS, ""), _checksum(pipe)
     if now == model.checked_weights:

@@ -10,8 +10,8 @@ from thinc.types import Floats1d, Floats2d, Floats3d
 LAYER_NORM_EPSILON = 1e-12
 MIN_WEIGHT = 1e-8  # This replaces an initial weight of 0, which has no logarithm.
 
-Layers = list[Floats3d]
-Vectors = list[Floats2d]
+Layers = list[Floats3d]  # All layers of each Doc, `(L + 1, n_tokens, 2P)`.
+Vectors = list[Floats2d]  # The mixed vectors of each Doc, `(n_tokens, 2P)`.
 
 
 def ScalarMix(

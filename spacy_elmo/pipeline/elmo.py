@@ -25,8 +25,9 @@ from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import set_hooks
 from ..files import PathSetting, atomic_write
 from ..frozen.model import FrozenBiLM
-from ..layers.bilm import BiLMModel, Layers, follow_weights
+from ..layers.bilm import BiLMModel, follow_weights
 from ..layers.fitting import AnyBiLM, precision_of
+from ..layers.scalar_mix import Layers
 from ..weights.attribution import write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
 from .replacing import ReplacedConfig, replace_listener

@@ -13,7 +13,7 @@ from the pipeline that the factory or `initialize` got, and from the pipes that 
 import copy
 import logging
 import weakref
-from typing import Any, Optional
+from typing import Any, Optional, cast
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from spacy import util
@@ -26,7 +26,7 @@ from ..compat import init_residual
 from ..embedding.settings import ElmoSettings
 from ..layers.bilm import BiLMModel, get_shim
 from ..layers.bilm_shim import BiLMShim
-from ..layers.listener import ElmoListener
+from ..layers.listener import ElmoListener, Upstream
 
 
 class _Existing(WeakKeyDictionary):
@@ -228,7 +228,7 @@ class Listening:
         if listener not in nodes:
             nodes.append(listener)
         self._seen_listeners[listener] = component_name
-        listener.upstream = self
+        listener.upstream = cast(Upstream, self)  # The subclass `Elmo` has all its methods.
         listener.component = component_name
 
     def remove_listener(self, listener: ElmoListener, component_name: str) -> bool:
@@ -278,13 +278,13 @@ class Listening:
                 if self.settings.set_vectors:
                     self._leave_tensor_to(component.name)
 
-    def _is_elsewhere(self, pipe: Optional["Listening"], component: Any) -> bool:
+    def _is_elsewhere(self, pipe: Optional[Upstream], component: Any) -> bool:
         """Check whether a component comes from another pipeline, and listens to a pipe only there.
 
         If spaCy connected the listeners of that other pipeline, it would also connect `pipe`,
         unless the pipe is disabled.
         """
-        if pipe is None or pipe in self._earlier_pipes or pipe in self._later_pipes:
+        if not isinstance(pipe, Listening) or pipe in {*self._earlier_pipes, *self._later_pipes}:
             return False
         nlp = pipe.home
         if nlp is None or all(one is not component for _, one in nlp.components):

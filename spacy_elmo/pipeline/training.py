@@ -8,9 +8,15 @@ spaCy's own tok2vec lets the last listener run the backward pass. This loses gra
 listeners in one component, the gradient differs by 42 % from finite differences. If the last
 listening component is frozen, the upstream pipe does not train at all.
 
-spaCy does not tell a pipe when an update ends, and `nlp.update` calls `finish_update` of this pipe
-before the listeners have run, but `spacy train` calls it after them. So the rule for the backward
-pass and the optimizer step is the same for all callers:
+spaCy does not tell a pipe when an update ends, and there are two orders of its calls. `nlp.update`
+with an optimizer updates and finishes one component after the other. `spacy train` calls
+`nlp.update` without an optimizer, once or several times (`accumulate_gradient`), and then
+`finish_update` of all components:
+
+    nlp.update     Elmo.update, Elmo.finish_update, listener 1 .. listener n (rule 2 applies here)
+    spacy train    Elmo.update, listener 1 .. listener n, Elmo.finish_update (rule 1 applies here)
+
+So the rule for the backward pass and the optimizer step is the same for all callers:
 
 1. `finish_update` runs them at once if a listener has reported a gradient. Otherwise it only
    remembers the optimizer, because a step now would change weights that the backward pass needs.
@@ -43,7 +49,8 @@ from thinc.api import Optimizer, to_numpy
 from thinc.types import Floats3d
 
 from ..embedding.doc_layers import get_layers, store_layers
-from ..layers.listener import ElmoListener, Layers, Report
+from ..layers.listener import ElmoListener, Report
+from ..layers.scalar_mix import Layers
 from .listening import Listening
 
 
@@ -202,14 +209,15 @@ class Training(Listening):
         if not self.settings.frozen:
             self._batch = TrainingBatch(docs, layers, backprop)
             self._batch.optimizer = optimizer
-            self._shim.pending = self._finish_before_weights_are_used
+            self._shim.before_weights_are_used = self._finish_before_weights_are_used
 
     def _finish_batch(self) -> None:
         """Run the backward pass and the optimizer step of the batch, and forget the batch.
 
         If the batch has no gradient, the step still applies the gradients of earlier batches.
         """
-        batch, self._batch, self._shim.pending = self._batch, None, None
+        # Forget the batch first: the optimizer step below finishes a pending update, too.
+        batch, self._batch, self._shim.before_weights_are_used = self._batch, None, None
         if batch is None:
             return
         self._finished = _Finished(batch.docs, batch.optimizer)

@@ -12,15 +12,16 @@ from ..language_model.model import LanguageModel
 from .config import TrainingSettings
 from .muon import Muon, muon_groups
 
-# Adam's beta2, and the tokens of a step for which it is meant.
+# Adam's betas, and the tokens of a step for which beta2 is meant.
 BETA1, BETA2, BETA2_TOKENS = 0.9, 0.999, 2560
 
 
 class Optimizers:
     """Optimizers of the biLM and of the softmax.
 
-    A step updates only the rows of the softmax that have a gradient. With Adagrad (Duchi et al.
-    2011), the result is the same as with all rows. With Adam (Kingma & Ba 2015), it is an
+    A step updates only weights that have a gradient: not the biLM while only the softmax is
+    trained, and only the rows of the softmax that are targets or candidates. With Adagrad (Duchi et
+    al. 2011), the result is the same as with all rows. With Adam (Kingma & Ba 2015), it is an
     approximation: the moments of the other rows stay the same. With `optimizer = "muon"`, Muon
     trains the biLM's matrices, with its own learning rate, and Adam trains all other weights.
 
@@ -43,12 +44,14 @@ class Optimizers:
         rates = {"lr": settings.advanced.muon_learn_rate, "weight_decay": settings.weight_decay}
         taken = {id(weight) for group in matrices for weight in group["params"]}
         rest = [weight for weight in self.bilm_weights if id(weight) not in taken]
-        self.bilm_optimizer = _make(settings, rest, rows=False, weight_decay=settings.weight_decay)
+        self.bilm_optimizer = _make(
+            settings, rest, by_rows=False, weight_decay=settings.weight_decay
+        )
         known = {id(weight) for weight in self.bilm_weights}
         own = [weight for weight in model.softmax.parameters() if id(weight) not in known]
         # No softmax has weight decay: with it, a step would change all rows of the table.
         by_rows = not isinstance(model.softmax, AdaptiveSoftmax)
-        self.softmax_optimizer = _make(settings, own, rows=by_rows, weight_decay=0.0)
+        self.softmax_optimizer = _make(settings, own, by_rows=by_rows, weight_decay=0.0)
         self.by_name = {"bilm": self.bilm_optimizer, "softmax": self.softmax_optimizer}
         if matrices:
             self.by_name["matrices"] = Muon(matrices, **rates, product_dtype=product_dtype)
@@ -174,15 +177,15 @@ def _make(
     settings: TrainingSettings,
     weights: list[torch.nn.Parameter],
     *,
-    rows: bool,
+    by_rows: bool,
     weight_decay: float,
 ) -> torch.optim.Optimizer:
     rate = settings.learn_rate
     betas = BETA1, beta2_of(settings.batch_size * settings.unroll_steps)
     if settings.optimizer == "adagrad":
-        fused = None if rows or weights[0].is_cuda else True  # on CPUs, for dense gradients
+        fused = None if by_rows or weights[0].is_cuda else True  # on CPUs, for dense gradients
         return torch.optim.Adagrad(weights, lr=rate, initial_accumulator_value=1.0, fused=fused)
-    if rows:
+    if by_rows:
         return torch.optim.SparseAdam(weights, lr=rate, betas=betas)
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(

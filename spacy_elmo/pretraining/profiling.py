@@ -46,8 +46,8 @@ def profile_steps(trainer: Trainer, n_steps: int) -> dict[str, Any]:
             sections[name]["gpu"] = 1000 * gpu.get(name, 0.0) / n_steps
     return {
         "steps": n_steps,
-        "streams": trainer.batches.batch_size,
-        "unroll_steps": trainer.batches.unroll_steps,
+        "streams": trainer.streams.batch_size,
+        "unroll_steps": trainer.streams.unroll_steps,
         "ms_per_step": 1000 * seconds / n_steps,
         "tokens_per_second": tokens / seconds,
         "sections": sections,

@@ -16,15 +16,16 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from ..language_model.windows import EncodedWindow, TrainingBatches, Window, distinct
+from ..language_model.windows import EncodedWindow, TrainingStreams, Window, distinct
 from ..model.indexers import TokenIds, TokenIndexer
 from ..text.corpus import END_ID, START_ID
 from .config import CorpusSettings
 from .noise import WindowTypes, change_case_of_inputs, misspell_inputs
 
-# Numbers of the random streams for misspelled words and for letter case. A process has the stream
-# `rank + 1` for itself.
-NOISE, CASE_NOISE = 1 << 20, 1 << 21
+# Uses of random numbers, see `draw_seed`: negatives and resets of LSTM states, misspelled words,
+# letter case. For these, all processes draw the same numbers. For its dropout masks, each process
+# has the use `rank + 1`.
+SHARED, NOISE, CASE_NOISE = 0, 1 << 20, 1 << 21
 # Types whose ids, and whose strings for noise, stay in memory. 131,072 types are 98 % of the tokens
 # of English text, and their ids take 26 MB.
 KEPT_TYPES = 1 << 17
@@ -46,21 +47,22 @@ class TrainingWindow(NamedTuple):
     """Window of a training step.
 
     parts (List[TrainingPart]): The shares of this process, one for each part of the batch.
-    targets (numpy.ndarray): Different word ids that all processes predict. *Shape:* `(n,)`
+    target_words (numpy.ndarray): Different word ids that all processes predict. *Shape:* `(n,)`
     n_tokens (int): Number of tokens and marks that all processes read, counted in one direction.
     """
 
     parts: list[TrainingPart]
-    targets: np.ndarray
+    target_words: np.ndarray
     n_tokens: int
 
 
 class WindowReader:
     """Reader of training windows. The window of a step depends only on its arguments.
 
-    batches (TrainingBatches): The text, cut into windows.
+    streams (TrainingStreams): The text, cut into streams.
     indexer (TokenIndexer): Indexer of the model.
-    words (numpy.ndarray): Word id of each type of the corpus. *Shape:* `(n_types,)`
+    word_of_type (numpy.ndarray): Word id in the softmax of each type of the corpus. *Shape:*
+        `(n_types,)`
     noise (CorpusSettings): The settings `noise` and `case_noise`.
     seed (int): Seed of the run.
     n_directions (int): Number of directions of the model.
@@ -71,9 +73,9 @@ class WindowReader:
 
     def __init__(
         self,
-        batches: TrainingBatches,
+        streams: TrainingStreams,
         indexer: TokenIndexer,
-        words: np.ndarray,
+        word_of_type: np.ndarray,
         noise: CorpusSettings,
         *,
         seed: int,
@@ -82,10 +84,10 @@ class WindowReader:
         size: int = 1,
         n_parts: int = 1,
     ):
-        self.batches, self.words, self.noise = batches, words, noise
+        self.streams, self.word_of_type, self.noise = streams, word_of_type, noise
         self.seed, self.n_directions = seed, n_directions
         self.rank, self.size, self.n_parts = rank, size, n_parts
-        self.types = WindowTypes(batches.corpus.types)
+        self.types = WindowTypes(streams.corpus.types)
         self.token_ids = TokenIdTable(len(self.types), indexer)
 
     def __call__(self, step: int, window_number: int) -> TrainingWindow:
@@ -95,14 +97,14 @@ class WindowReader:
         window_number (int): Number of the window in the text, through all epochs.
         RETURNS (TrainingWindow): The window.
         """
-        window, types = self._with_noise(self.batches.at(window_number), step)
-        targets = self.words[window.targets[: self.n_directions]]
+        window, types = self._with_noise(self.streams.at(window_number), step)
+        targets = self.word_of_type[window.targets[: self.n_directions]]
         parts = []
         for part in range(self.n_parts):
             share = self.rank * self.n_parts + part
             mine = window.part(share, self.size * self.n_parts)
             inputs = self.token_ids.encode(mine, types, self.n_directions)
-            words = self.words[mine.targets[: self.n_directions]].ravel()
+            words = self.word_of_type[mine.targets[: self.n_directions]].ravel()
             parts.append(TrainingPart(inputs, words))
         return TrainingWindow(parts, distinct(targets)[0], window.inputs.shape[1])
 
@@ -252,13 +254,13 @@ class ReadAhead:
         return found
 
 
-def draw_seed(seed: int, step: int, stream: int) -> int:
-    """Compute the seed of a random stream in a step.
+def draw_seed(seed: int, step: int, use: int) -> int:
+    """Compute the seed of the random numbers for one use in a step.
 
     seed (int): Seed of the run.
     step (int): Number of the step.
-    stream (int): Number of the stream.
+    use (int): `SHARED`, `NOISE`, `CASE_NOISE`, or the rank of a process + 1.
     RETURNS (int): The seed, 63 bits.
     """
-    sequence = np.random.SeedSequence([seed, step, stream])
+    sequence = np.random.SeedSequence([seed, step, use])
     return int(sequence.generate_state(1, "uint64")[0] >> np.uint64(1))

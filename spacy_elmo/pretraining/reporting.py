@@ -57,11 +57,14 @@ class Reporter:
         self.last_report: dict[str, Any] = models.get("report", {})
         first = trainer.processes.is_first
         self.unsaved: set[str] = set(models.get("unsaved", ()) if first else ())
-        self.saved = trainer.progress.elapsed
+        self.saved_at = trainer.progress.elapsed  # Seconds of the run at the last checkpoint.
         self.has_begun = False
         self.msg = SafePrinter(no_print=not first)
         if first:
             self._keep_metrics_up_to(trainer.progress.step if is_resumed else -1)
+            if is_resumed:
+                # Later checkpoints are damaged, and must not count for `keep`.
+                set_aside(self.output / "checkpoints", trainer.progress.step + 1)
         self.info: dict[str, Any] = {}
         logger = trainer.settings.logger if first else None
         self.log_step, self.finalize = make_logger(logger, trainer.config)
@@ -98,7 +101,7 @@ class Reporter:
         self.bar.update(trainer.fraction_done - self.bar.n)
         if not self._is_evaluated(progress.step):
             self._log(None)
-        if progress.elapsed - self.saved >= trainer.settings.checkpoint_minutes * 60:
+        if progress.elapsed - self.saved_at >= trainer.settings.checkpoint_minutes * 60:
             self._try(self._save_checkpoint)
 
     def on_evaluation(self, trainer: Trainer, figures: Perplexity, is_best: bool) -> None:
@@ -163,10 +166,10 @@ class Reporter:
         best = f"{progress.best:.2f}" if progress.best is not None else "unknown"
         self.msg.good(f"Best held-out perplexity {best}: {self.output / 'model-best'}")
         planned = ", ".join(_setting(settings, name) for name in trainer.limits)
-        epochs = progress.step / trainer.batches.steps_per_epoch
+        n_times = progress.tokens / trainer.streams.size
         self.msg.info(
             f"Planned: {planned}. Ended by {limits}, after {progress.tokens:,} tokens, "
-            f"{epochs:.2g} times the text, {progress.step:,} steps and "
+            f"{n_times:.2g} times the text, {progress.step:,} steps and "
             f"{progress.elapsed / 60:.1f} minutes; {progress.tokens_per_second:,.0f} tokens/s"
         )
         if trainer.is_softmax_alone:
@@ -186,7 +189,8 @@ class Reporter:
 
     def _save_checkpoint(self) -> None:
         trainer = self.trainer
-        self.saved = trainer.progress.elapsed
+        # Set the time even if the file cannot be written: not every step must try again.
+        self.saved_at = trainer.progress.elapsed
         folder, keep = self.output / "checkpoints", trainer.settings.keep
         models = {"report": self.last_report, "unsaved": sorted(self.unsaved)}
         save_checkpoint(trainer, folder, corpus=self.corpus, keep=keep, models=models)
@@ -248,7 +252,7 @@ class Reporter:
 
     def _say_other_streams(self, n_before: int) -> None:
         """Print what a run loses if it is resumed with another number of streams."""
-        n_now = self.trainer.batches.batch_size
+        n_now = self.trainer.streams.batch_size
         if n_now != n_before:
             self.msg.warn(
                 f"The run had {n_before} streams and has {n_now} now: LSTM states start from "
@@ -256,13 +260,13 @@ class Reporter:
             )
 
     def _say_sizes(self) -> None:
-        trainer, batches = self.trainer, self.trainer.batches
+        trainer, streams = self.trainer, self.trainer.streams
         n_weights = sum(weight.numel() for weight in trainer.model.bilm.parameters())
         self.msg.info(
             f"{trainer.train_corpus.n_words:,} tokens, {len(trainer.train_corpus.types):,} types, "
             f"{len(trainer.model.vocabulary):,} words in the softmax; biLM of {n_weights:,} "
-            f"weights; {batches.batch_size} streams x {batches.unroll_steps} steps, "
-            f"{batches.steps_per_epoch:,} steps an epoch; products in "
+            f"weights; {streams.batch_size} streams x {streams.unroll_steps} steps, "
+            f"{streams.steps_per_epoch:,} steps an epoch; products in "
             f"{'float32' if trainer.product_dtype is None else 'bfloat16'}"
         )
         if trainer.processes.size == 1 and _is_busy():

@@ -34,13 +34,13 @@ from ..bilm.softmax import AdaptiveSoftmax, SoftmaxRows
 from ..language_model.model import BiLMEncoder, LanguageModel
 from ..language_model.perplexity import Perplexity, perplexity
 from ..language_model.processes import Processes
-from ..language_model.windows import TrainingBatches
+from ..language_model.windows import TrainingStreams
 from ..text.corpus import Corpus
 from .config import PretrainingConfig
 from .initial_model import initial_model, product_dtype, share_table
 from .losses import PendingLosses
 from .optimizers import Optimizers, learn_rate_factor
-from .reader import ReadAhead, TrainingPart, TrainingWindow, WindowReader, draw_seed
+from .reader import SHARED, ReadAhead, TrainingPart, TrainingWindow, WindowReader, draw_seed
 from .stopping import check_finite, diverged, stop_signals
 
 
@@ -113,7 +113,7 @@ class Trainer:
             share_table(model)
         self.model = model.to(self.processes.device)
         self.product_dtype = product_dtype(self.settings.precision, self.processes.device)
-        self.batches = TrainingBatches(
+        self.streams = TrainingStreams(
             train,
             batch_size=self.settings.batch_size,
             unroll_steps=self.settings.unroll_steps,
@@ -121,11 +121,10 @@ class Trainer:
             directions=self.settings.directions,
             multiple=self.processes.size * self.settings.advanced.accumulate_gradient,
         )
-        self.words = self.model.vocabulary.ids_of(train.types)
         reader = WindowReader(
-            self.batches,
+            self.streams,
             self.model.bilm.indexer,
-            self.words,
+            self.model.vocabulary.ids_of(train.types),
             config.corpus,
             seed=config.seed,
             n_directions=self.model.bilm.config.n_directions,
@@ -133,16 +132,17 @@ class Trainer:
             size=self.processes.size,
             n_parts=self.settings.advanced.accumulate_gradient,
         )
-        # On a CPU, a thread would take its time from the step.
-        is_gpu = self.processes.device.type == "cuda" if is_pipelined is None else is_pipelined
-        self.read: Callable[[int, int], TrainingWindow] = ReadAhead(reader) if is_gpu else reader
-        self.losses = PendingLosses(n_waiting=int(is_gpu))
-        self.state = self.model.bilm.zero_state(self.batches.batch_size // self.processes.size)
-        self.contexts: Any = BiLMEncoder(self.model.bilm)
+        if is_pipelined is None:  # On a CPU, a thread would take its time from the step.
+            is_pipelined = self.processes.device.type == "cuda"
+        self.read: Callable[[int, int], TrainingWindow]
+        self.read = ReadAhead(reader) if is_pipelined else reader
+        self.pending_losses = PendingLosses(n_waiting=int(is_pipelined))
+        self.state = self.model.bilm.zero_state(self.streams.batch_size // self.processes.size)
+        self.bilm_encoder: Any = BiLMEncoder(self.model.bilm)
         if self.processes.size > 1:
-            self.contexts = DistributedDataParallel(self.contexts)
+            self.bilm_encoder = DistributedDataParallel(self.bilm_encoder)
         elif self.settings.advanced.accumulate_gradient == 1 and not self.settings.dropout:
-            self.contexts.record(len(self.state), self.batches.unroll_steps, self.product_dtype)
+            self.bilm_encoder.record(len(self.state), self.streams.unroll_steps, self.product_dtype)
         # All processes must compute the same update: use bfloat16 only if all can.
         common = self.processes.agree(int(self.product_dtype is not None))
         dtype = self.product_dtype if common else None
@@ -158,7 +158,7 @@ class Trainer:
         limits = {
             "max_epochs": (
                 self.window_number,
-                settings.max_epochs * self.batches.steps_per_epoch,
+                settings.max_epochs * self.streams.steps_per_epoch,
             ),
             "max_steps": (self.progress.step, settings.max_steps),
             "max_tokens": (self.progress.tokens, settings.max_tokens),
@@ -239,24 +239,27 @@ class Trainer:
         torch.manual_seed(draw_seed(self.config.seed, step, 1 + self.processes.rank))
         with section("softmax"):
             rows = self._softmax_rows(window, step)
-        n_parts, state = settings.advanced.accumulate_gradient, self._reset(step)
+        n_parts, state = settings.advanced.accumulate_gradient, self._initial_state(step)
         losses, states = [], []
         for number, part in enumerate(window.parts):
             size = part.inputs.batch_sizes[0]
             mine = range(number * size, (number + 1) * size)
             before = state if n_parts == 1 else state.rows(mine)
-            # The processes exchange gradients only in the last part, for all parts together.
+            # The processes exchange gradients only in the last part, for all parts together. While
+            # only the softmax is trained, the biLM has no gradients to exchange.
             is_local = self.processes.size > 1 and (alone or number + 1 < n_parts)
-            with self.contexts.no_sync() if is_local else nullcontext():
+            with self.bilm_encoder.no_sync() if is_local else nullcontext():
                 loss, after = self._loss(part, before, rows, alone)
+                # Otherwise cuDNN's LSTM would use TF32 in its backward pass.
                 with section("backward"), without_tf32():
                     (loss / n_parts).backward()
             losses.append(loss.detach())
             states.append(after.detach())
         loss = torch.stack(losses).mean()
+        # DistributedDataParallel has averaged the gradients of the biLM, but not of the softmax.
         self.processes.mean_(loss, *self.optimizers.softmax_gradients(rows))
-        self.losses.add(step, loss)
-        self._take_losses(self.losses.take())
+        self.pending_losses.add(step, loss)
+        self._take_losses(self.pending_losses.take())
         with section("optimizer"):
             # Do not wait for the GPU to read the norm.
             self.norm_sum += self.optimizers.clip(rows)
@@ -272,20 +275,20 @@ class Trainer:
         It follows from the tokens that were read, not from the step: so a run that is resumed with
         other streams continues at the same share of its epoch.
         """
-        return self.progress.tokens // (self.batches.batch_size * self.batches.unroll_steps)
+        return self.progress.tokens // (self.streams.batch_size * self.streams.unroll_steps)
 
     def wait(self) -> None:
         """Wait until the GPU has computed the losses of all steps.
 
         RAISES (FloatingPointError): A loss is not finite.
         """
-        self._take_losses(self.losses.take(n_waiting=0))
+        self._take_losses(self.pending_losses.take(n_waiting=0))
 
     def _take_losses(self, losses: list[tuple[int, float]]) -> None:
         """Note the losses of steps, and check them."""
         for step, value in losses:
             if not math.isfinite(value):
-                self.progress.step = step
+                self.progress.step = step  # On a GPU, the run is one step ahead of the loss.
                 raise diverged(f"the loss became {value}", step, self.settings)
             self.progress.losses.append(value)
 
@@ -324,7 +327,7 @@ class Trainer:
         progress = self.progress
         return {
             "step": progress.step,
-            "epoch": self.window_number / self.batches.steps_per_epoch,
+            "epoch": self.window_number / self.streams.steps_per_epoch,
             "tokens": progress.tokens,
             "seconds": round(progress.seconds, 2),
             "elapsed": round(progress.elapsed, 2),
@@ -350,7 +353,7 @@ class Trainer:
         check_finite(learned, self.progress.step, self.settings)
         return {
             **learned,
-            "batch_size": self.batches.batch_size,
+            "batch_size": self.streams.batch_size,
             "hidden": self.processes.gather_rows(self.state.hidden, 2),
             "cell": self.processes.gather_rows(self.state.cell, 2),
             "progress": asdict(self.progress),
@@ -370,8 +373,8 @@ class Trainer:
         self.model.bilm.load_state_dict(states["bilm"])
         self.model.softmax.load_state_dict(states["softmax"])
         self.optimizers.load_state_dict(states["optimizers"])
-        if states["batch_size"] == self.batches.batch_size:
-            parts = (states[name][:, :, self._rows] for name in ("hidden", "cell"))
+        if states["batch_size"] == self.streams.batch_size:
+            parts = (states[name][:, :, self._own_streams] for name in ("hidden", "cell"))
             self.state = BiLMState(*(part.to(self.processes.device) for part in parts))
         self.progress = RunProgress(**states["progress"])
         self.norm_sum = states["norm_sum"].clone().to(self.processes.device)
@@ -382,7 +385,7 @@ class Trainer:
     ) -> tuple[Tensor, BiLMState]:
         dropout = self.settings.dropout
         with torch.no_grad() if alone else nullcontext():
-            contexts, after = self.contexts(part.inputs, state, dropout, self.product_dtype)
+            contexts, after = self.bilm_encoder(part.inputs, state, dropout, self.product_dtype)
         with section("softmax"):
             contexts = F.dropout(contexts, dropout)
             targets = self.model.bilm.to_device(part.targets)
@@ -399,24 +402,24 @@ class Trainer:
             return None
         candidates = softmax.all_words()
         if self.settings.softmax == "sampled":
-            generator = torch.Generator().manual_seed(draw_seed(self.config.seed, step, 0))
+            generator = torch.Generator().manual_seed(draw_seed(self.config.seed, step, SHARED))
             candidates = softmax.draw_negatives(self.settings.advanced.n_negatives, generator)
-        return softmax.rows(torch.from_numpy(window.targets), candidates)
+        return softmax.rows(torch.from_numpy(window.target_words), candidates)
 
-    def _reset(self, step: int) -> BiLMState:
+    def _initial_state(self, step: int) -> BiLMState:
         """Return the LSTM state after the last step, set to 0 in a random share of the streams."""
-        share = np.random.default_rng(draw_seed(self.config.seed, step, 0)).random(
-            self.batches.batch_size
-        )
-        kept = share[self._rows] >= self.settings.advanced.state_reset
+        # All processes draw for all streams, so their number does not change the result.
+        rng = np.random.default_rng(draw_seed(self.config.seed, step, SHARED))
+        drawn = rng.random(self.streams.batch_size)
+        kept = drawn[self._own_streams] >= self.settings.advanced.state_reset
         mask = self.model.bilm.to_device(kept).to(self.state.hidden).unsqueeze(1)
         return BiLMState(self.state.hidden * mask, self.state.cell * mask)
 
     @property
-    def _rows(self) -> slice:
+    def _own_streams(self) -> slice:
         """Streams of this process, as a slice of the streams of all processes."""
-        rows = len(self.state)
-        return slice(self.processes.rank * rows, (self.processes.rank + 1) * rows)
+        n_own = len(self.state)
+        return slice(self.processes.rank * n_own, (self.processes.rank + 1) * n_own)
 
     @property
     def _is_before_due(self) -> bool:

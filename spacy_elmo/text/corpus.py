@@ -38,7 +38,7 @@ class Corpus:
 
     @property
     def n_words(self) -> int:
-        """Number of tokens, without sentence marks."""
+        """Number of the items in `tokens` that are words, not sentence marks."""
         return len(self.tokens) - len(self.starts)
 
     def counts(self) -> np.ndarray:

@@ -213,7 +213,7 @@ class _Run:
         n_process = min(n_process, 1 + n_bytes // self.reader.chunk_size // step)
         folder = str(self.unfinished)
         chunks = islice(self.reader, first, None, step)
-        tasks = ((part, (part.data, self.readings[part.file], folder)) for part in chunks)
+        tasks = ((chunk, (chunk.data, self.readings[chunk.file], folder)) for chunk in chunks)
         results = map_in_order(make_part, tasks, n_process)
         with closing(results), progress_bar(n_bytes // step, "Reading", "B") as bar:
             for chunk, summary in results:

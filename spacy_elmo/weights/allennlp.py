@@ -38,7 +38,7 @@ PROVENANCE = "spacy_elmo_provenance"
 SOFTMAX = "softmax/"
 WEIGHT, BIAS = f"{SOFTMAX}W", f"{SOFTMAX}b"
 # An unknown dataset in one of these groups is an error. Datasets in other groups are ignored.
-OUR_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
+BILM_GROUPS = ("char_embed", "CNN", "RNN_", "rnn/")
 
 
 class AllenNLP(Format):
@@ -100,6 +100,7 @@ class AllenNLP(Format):
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
         with ExitStack() as stack:
             paths = [self.weights, *([] if self.embeddings is None else [self.embeddings])]
+            # `read_again` opens HDF5 files, so a `Checkpoint` keeps its weights in memory.
             files = open_files(*paths) if type(self) is AllenNLP else []
             stored = [stack.enter_context(self._opened(path)) for path in paths]
             words = self._read_words(stored[-1]) if has_words else None
@@ -148,7 +149,7 @@ class AllenNLP(Format):
         _words_content(bundle)
 
     @classmethod
-    def has_room(cls, softmax: FrozenSoftmax) -> bool:
+    def stores_softmax(cls, softmax: FrozenSoftmax) -> bool:
         """Return whether the softmax is a full softmax, the only kind that the format stores."""
         return softmax.kind == "full"
 
@@ -202,7 +203,7 @@ class AllenNLP(Format):
             the words in the order of the rows of `encoder.words.weight`.
         """
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
-        parameters = read_parameters(layout, stored[0], self.options.name, OUR_GROUPS)
+        parameters = read_parameters(layout, stored[0], self.options.name, BILM_GROUPS)
         if words is not None:
             table = plain(EMBEDDING, (len(words), config.projection_dim), "encoder.words.weight")
             parameters.update(read_parameters([table], stored[-1], self.options.name, ()))
@@ -232,7 +233,7 @@ class AllenNLP(Format):
                 width = bundle.bilm.config.projection_dim
                 with nullcontext(stored) if is_inside else open_hdf5(file) as arrays:
                     bundle.prediction = self._read_softmax(arrays, width, file, words)
-        known = (*OUR_GROUPS, EMBEDDING, SOFTMAX)
+        known = (*BILM_GROUPS, EMBEDDING, SOFTMAX)
         unknown = [name for name in stored if not name.startswith(known)]
         if unknown:
             bundle.extras.append(f"datasets that do not belong to a biLM ({listed(unknown)})")
@@ -258,7 +259,7 @@ def _words_content(bundle: ModelBundle) -> Optional[str]:
     RAISES (ValueError): The model reads words, but predicts other words.
     """
     read, prediction = bundle.bilm.vocabularies.words, bundle.prediction
-    if prediction is None or not AllenNLP.has_room(prediction[0]):
+    if prediction is None or not AllenNLP.stores_softmax(prediction[0]):
         return None if read is None else vocab_content(read)
     predicted = prediction[1]
     if read is not None and [word or "" for word in read.strings] != predicted.words:

@@ -18,7 +18,7 @@ from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, la
 File = Union[Path, zipfile.Path]
 Readable = Union[File, OpenedFile]
 
-SUFFIX = ".zip"
+ZIP_SUFFIX = ".zip"
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def opened_path(path: Path) -> Iterator[File]:
         one folder. Any other path is yielded unchanged.
     RAISES (ValueError): The archive is broken.
     """
-    if path.suffix.lower() != SUFFIX or not path.is_file():
+    if path.suffix.lower() != ZIP_SUFFIX or not path.is_file():
         yield path
         return
     # `zipfile` raises many types of errors for broken archives.

@@ -85,7 +85,7 @@ class Format(ABC):
     contents (str): Description of the content of a folder, for error messages.
     programs (str): Other programs that read the format. They need weights in float32.
     keeps_alignment (bool): Whether the format can store the alignment matrix.
-    path (Path): The path of the model.
+    path (Path): The path that the user gave, such as an archive. `read_model` sets it.
     """
 
     name: ClassVar[str]
@@ -168,12 +168,12 @@ class Format(ABC):
         """
 
     @classmethod
-    def has_room(cls, softmax: FrozenSoftmax) -> bool:
+    def stores_softmax(cls, softmax: FrozenSoftmax) -> bool:
         """Return whether the format can store a softmax and its vocabulary."""
         return False
 
     @classmethod
-    def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
+    def as_read(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
         """Return a weight as a reader gets it after it was written in this format.
 
         name (str): Name of the weight.
@@ -192,7 +192,7 @@ class Format(ABC):
         RETURNS (List[str]): Descriptions, such as "the alignment matrix".
         """
         lost = list(bundle.extras)
-        if bundle.prediction is not None and not cls.has_room(bundle.prediction[0]):
+        if bundle.prediction is not None and not cls.stores_softmax(bundle.prediction[0]):
             softmax, vocabulary = bundle.prediction
             kind = "adaptive " if softmax.kind == "adaptive" else ""
             lost.append(
@@ -203,7 +203,7 @@ class Format(ABC):
             lost.append("the alignment matrix")
         n_changed, largest = 0, 0.0
         for name, weight in bundle.bilm.arrays().items():
-            errors = np.abs(cls.stored(name, weight, dtype) - weight)
+            errors = np.abs(cls.as_read(name, weight, dtype) - weight)
             n_changed += int(np.count_nonzero(errors))
             largest = max(largest, float(errors.max(initial=0.0)))
         if n_changed:

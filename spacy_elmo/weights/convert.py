@@ -30,7 +30,10 @@ def convert(
     allow_loss: bool = False,
     force: bool = False,
 ) -> tuple[ModelBundle, list[str]]:
-    """Convert a model to another format. If this fails, nothing is written.
+    """Convert a model to another format.
+
+    All checks come before the first write, and a model that cannot be written completely is not
+    written at all. The attribution file is written last.
 
     source (Union[str, Path]): The path, name or URL of the model.
     target (Path): The path to write.
@@ -47,7 +50,8 @@ def convert(
     force (bool): Whether to overwrite an existing model.
     RETURNS (Tuple[ModelBundle, List[str]]): The written model, and descriptions of what was lost.
     RAISES (LossError): The format cannot store a part of the model, and `allow_loss` is False.
-    RAISES (ValueError): The source cannot be read, or the format cannot store the model.
+    RAISES (ValueError): The source cannot be read, the target exists and must not be replaced, or
+        the format cannot store the model.
     """
     # Follow a link first, so that softmax, options and attribution are beside the real file.
     # A device has no other files beside it.
@@ -61,7 +65,7 @@ def convert(
             f"{chosen.programs} only read float32, so {target} cannot be {dtype}. Use float32, or "
             f"another format"
         )
-    _check_room(target, chosen, force)
+    _check_target(target, chosen, force)
     given = user_path(source)
     if any(_is_same(path, given) for path in chosen.targets(target)):
         raise ValueError(f"{target} is the source, or contains it. Give another name")
@@ -70,8 +74,6 @@ def convert(
     else:
         bundle = ModelBundle(read_cove(user_path(source), vectors))
     bundle.lang = lang or bundle.lang
-    if not keep_softmax:
-        bundle.prediction = None
     chosen.check(bundle)
     patch = provenance or {}
     known = {**bundle.provenance, **({"lang": bundle.lang} if bundle.lang else {}), **patch}
@@ -83,7 +85,7 @@ def convert(
             f"{target} would lose: {'; '.join(lost)}. Nothing was written. "
             f"Set `allow_loss=True` to write it anyway"
         )
-    if bundle.prediction is not None and not chosen.has_room(bundle.prediction[0]):
+    if bundle.prediction is not None and not chosen.stores_softmax(bundle.prediction[0]):
         bundle.prediction = None
     target.parent.mkdir(parents=True, exist_ok=True)
     chosen.write(bundle, target, dtype)
@@ -119,7 +121,7 @@ def _is_same(target: Path, source: Path) -> bool:
     return is_inside or target.samefile(source)
 
 
-def _check_room(target: Path, format: type[Format], force: bool) -> None:
+def _check_target(target: Path, format: type[Format], force: bool) -> None:
     """Check that the target can be written.
 
     An existing file, or folder of a model, is replaced only with `force`. Other folders are never

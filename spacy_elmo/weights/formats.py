@@ -7,7 +7,7 @@ from typing import Any, Optional, Union
 from ..files import checksum
 from ..model.config import count_parameters
 from .allennlp import AllenNLP
-from .archives import SUFFIX, opened_path
+from .archives import ZIP_SUFFIX, opened_path
 from .bundle import Format, ModelBundle
 from .checkpoint_file import Checkpoint
 from .manylangs import ManyLangs
@@ -17,7 +17,7 @@ from .safetensors_file import SafetensorsFile
 from .vocabulary_files import VOCABULARY_FILE
 
 # Suffixes of archives that are not supported.
-PACKED = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz|7z|rar)$", re.IGNORECASE)
+OTHER_ARCHIVES = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz|7z|rar)$", re.IGNORECASE)
 _ORIGIN = ("name", "urls", "licence")
 # The order matters: the first format whose `find` returns a model reads it.
 FORMATS: list[type[Format]] = [PipelineFolder, SafetensorsFile, ManyLangs, AllenNLP]
@@ -50,7 +50,7 @@ def read_model(
                     f"{path} is a module of TensorFlow Hub, which cannot be read. Use 'original': "
                     f"AllenNLP's model of the same sizes and training text"
                 )
-            if PACKED.search(path.name):
+            if OTHER_ARCHIVES.search(path.name):
                 raise ValueError(
                     f"{path} is an archive, but only zip archives can be read. Unpack it, and "
                     f"give the path of the folder"
@@ -115,7 +115,7 @@ def describe(source: Union[str, Path]) -> dict[str, Any]:
         return {**known, "downloaded": False}
     stored, bundle = read_model(source)
     config = bundle.bilm.config
-    is_archive = stored.path.suffix.lower() == SUFFIX
+    is_archive = stored.path.suffix.lower() == ZIP_SUFFIX
     files = [stored.path] if is_archive else stored.files()
     softmax = None
     if bundle.prediction is not None:

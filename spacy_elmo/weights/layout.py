@@ -21,7 +21,6 @@ from ..model.memory import Weights
 from ..model.vocabulary import Vocabularies
 from .archives import File
 
-Arrays = list[np.ndarray]
 Shape = tuple[int, ...]
 
 
@@ -39,8 +38,8 @@ class Entry:
     name: str
     shape: Shape
     parameters: tuple[str, ...]
-    to_parameters: Callable[[np.ndarray], Arrays]
-    to_stored: Callable[[Arrays], np.ndarray]
+    to_parameters: Callable[[np.ndarray], list[np.ndarray]]
+    to_stored: Callable[[list[np.ndarray]], np.ndarray]
 
 
 class StoredArrays(dict[str, Any]):
@@ -100,7 +99,7 @@ def read_parameters(
     parameters = {}
     for entry in entries.values():
         what = f"{stored.source}: {stored.kind} '{entry.name}'"
-        shape = stored.shape(entry.name)
+        shape = stored.shape(entry.name)  # This also checks that the array contains floats.
         if shape is None:
             raise ValueError(
                 f"{what} is missing. According to {sizes_from}, its shape is {entry.shape}"

@@ -140,7 +140,7 @@ class ManyLangs(Format):
         _dictionaries(bundle.bilm)
 
     @classmethod
-    def stored(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
+    def as_read(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
         """Return a weight as a reader gets it after it was written in this format.
 
         The file stores a forget bias plus 1, so rounding can change its last digits.

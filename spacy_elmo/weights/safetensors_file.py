@@ -102,7 +102,7 @@ class SafetensorsFile(Format):
         return [target, softmax_of(target)]
 
     @classmethod
-    def has_room(cls, softmax: FrozenSoftmax) -> bool:
+    def stores_softmax(cls, softmax: FrozenSoftmax) -> bool:
         """Return True, because the format can store any softmax."""
         return True
 

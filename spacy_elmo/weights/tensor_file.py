@@ -1,4 +1,7 @@
-"""Reader and writer of `.safetensors` files without PyTorch."""
+"""Reader and writer of the tensors in a `.safetensors` file, without PyTorch.
+
+The format of a model in such a file is in `safetensors_file`.
+"""
 
 import json
 from collections.abc import Mapping

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.language_model import windows as module
-from spacy_elmo.language_model.windows import TrainingBatches, Window, evaluation_windows
+from spacy_elmo.language_model.windows import TrainingStreams, Window, evaluation_windows
 from spacy_elmo.text.corpus import read_corpus
 
 S, E = "<S>", "</S>"
@@ -64,7 +64,7 @@ def test_rows_continue_where_their_last_window_ended(
 ):
     settings = {"batch_size": batch_size, "unroll_steps": unroll_steps, "directions": directions}
     batches, same, other = (
-        TrainingBatches(positions([0], length), **settings, seed=seed) for seed in (3, 3, 4)
+        TrainingStreams(positions([0], length), **settings, seed=seed) for seed in (3, 3, 4)
     )
     n_rows, n_steps = batches.batch_size, batches.unroll_steps
     assert n_steps == min(unroll_steps, length)
@@ -93,7 +93,7 @@ def test_rows_continue_where_their_last_window_ended(
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 6])
 def test_parts_of_a_window_add_up_to_the_whole(positions, n_parts):
     settings = {"batch_size": 6, "unroll_steps": 4, "seed": 0, "directions": "different"}
-    window = TrainingBatches(positions([0], 200), **settings, multiple=n_parts).at(0)
+    window = TrainingStreams(positions([0], 200), **settings, multiple=n_parts).at(0)
     parts = [window.part(part, n_parts) for part in range(n_parts)]
     for part in parts:
         assert part.batch_sizes == [6 // n_parts] * 4
@@ -108,7 +108,7 @@ def test_the_batch_size_is_a_multiple_of_the_parts(positions):
 
     def size(batch_size, unroll_steps, multiple):
         settings = {"batch_size": batch_size, "unroll_steps": unroll_steps, "multiple": multiple}
-        return TrainingBatches(positions([0], 40), **settings, seed=0).batch_size
+        return TrainingStreams(positions([0], 40), **settings, seed=0).batch_size
 
     assert [size(24, 3, n) for n in (1, 2, 3, 4, 6, 8, 12)] == [13, 12, 12, 12, 12, 8, 12]
     for batch_size, fitting, multiple in [(6, 6, 4), (64, 20, 21), (5, 5, 2)]:

@@ -22,9 +22,9 @@ from helpers.trainers import assert_like_one
 SCRIPT = """
 import hashlib, os, signal, sys, time
 from spacy.cli._util import setup_cli
-from spacy_elmo.language_model.windows import TrainingBatches
+from spacy_elmo.language_model.windows import TrainingStreams
 
-read, usual = TrainingBatches.at, signal.getsignal(signal.SIGTERM)
+read, usual = TrainingStreams.at, signal.getsignal(signal.SIGTERM)
 
 def read_and_note(self, step):
     window = read(self, step)
@@ -39,7 +39,7 @@ def read_and_note(self, step):
             break
     return window
 
-TrainingBatches.at = read_and_note
+TrainingStreams.at = read_and_note
 sys.argv[0] = "spacy"
 setup_cli()
 """

@@ -80,7 +80,7 @@ def test_the_gradient_of_a_shared_table_equals_finite_differences(folder):
     trainer.model.double()
     table = trainer.model.softmax.weight
     assert table is trainer.model.bilm.encoder.words.weight
-    window, state = trainer.read(0, 0), trainer.model.bilm.zero_state(trainer.batches.batch_size)
+    window, state = trainer.read(0, 0), trainer.model.bilm.zero_state(trainer.streams.batch_size)
 
     def loss_and_rows():
         rows = trainer._softmax_rows(window, 0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_elmo.language_model.windows import TrainingBatches
+from spacy_elmo.language_model.windows import TrainingStreams
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.noise import (
     WindowTypes,
@@ -32,7 +32,7 @@ def is_one_edit(word, other):
 
 
 def window_of(step, corpus=CORPUS):
-    return TrainingBatches(corpus, batch_size=4, unroll_steps=50, seed=0).at(step)
+    return TrainingStreams(corpus, batch_size=4, unroll_steps=50, seed=0).at(step)
 
 
 def test_words_are_misspelled_by_one_edit():

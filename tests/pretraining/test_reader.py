@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.language_model.windows import TrainingBatches, distinct
+from spacy_elmo.language_model.windows import TrainingStreams, distinct
 from spacy_elmo.model.config import BiLMConfig
 from spacy_elmo.model.indexers import CODE_POINT_SPECIAL, make_indexer
 from spacy_elmo.model.vocabulary import InputVocabulary, Vocabularies, Vocabulary
@@ -46,9 +46,9 @@ def make_reader(kind="bytes", noise=0.3, n_kept=None, **settings):
     config, vocabularies = KINDS[kind]
     indexer = make_indexer(config, vocabularies)
     words = Vocabulary(["<S>", "</S>", "<UNK>", "the", "naïve"]).ids_of(TEXT.types)
-    batches = TrainingBatches(TEXT, batch_size=4, unroll_steps=8, seed=0)
+    streams = TrainingStreams(TEXT, batch_size=4, unroll_steps=8, seed=0)
     corpus = CorpusSettings(train="a", dev="b", noise=noise, case_noise=noise)
-    reader = WindowReader(batches, indexer, words, corpus, seed=3, **settings)
+    reader = WindowReader(streams, indexer, words, corpus, seed=3, **settings)
     if n_kept is not None:
         reader.token_ids = TokenIdTable(len(TEXT.types), indexer, n_kept)
     return reader, indexer
@@ -69,7 +69,7 @@ def test_ids_are_those_of_the_indexer(kind, n_kept):
     table."""
     reader, indexer = make_reader(kind, n_kept=n_kept)
     for step in (0, 1, 2, 1):
-        window, types = reader._with_noise(reader.batches.at(step), step)
+        window, types = reader._with_noise(reader.streams.at(step), step)
         (part,) = reader(step, step).parts
         characters, words = part.inputs.ids
         for item, row in zip(window.inputs.ravel().tolist(), part.inputs.rows.ravel().tolist()):
@@ -89,9 +89,11 @@ def test_ids_are_those_of_the_indexer(kind, n_kept):
 
 def test_targets_are_the_words_of_the_clean_text():
     reader, _ = make_reader()
-    window, clean = reader(5, 2), reader.batches.at(2)
-    np.testing.assert_array_equal(window.parts[0].targets, reader.words[clean.targets].ravel())
-    assert window.targets.tolist() == sorted(set(window.parts[0].targets.tolist()))
+    window, clean = reader(5, 2), reader.streams.at(2)
+    np.testing.assert_array_equal(
+        window.parts[0].targets, reader.word_of_type[clean.targets].ravel()
+    )
+    assert window.target_words.tolist() == sorted(set(window.parts[0].targets.tolist()))
     assert window.n_tokens == 32
 
 

@@ -96,7 +96,10 @@ def test_metrics_of_later_steps_and_a_torn_line_are_dropped(finished):
 
 
 def test_a_batch_that_shrinks_is_named(folder, capsys):
-    """A short text has room for 12 streams, and 8 parts can share 8 of them."""
+    """A short text has room for 12 streams, and 8 parts can share 8 of them.
+
+    The tokens are counted, and not the steps, whose number of tokens changes.
+    """
     (folder / "train.txt").write_text("a b c d e f g\n" * 12, "utf8")  # 96 items
     settings = {"batch_size": 16, "unroll_steps": 8}
     assert pretrain(run_settings(folder, **settings, max_steps=2), folder / "out")
@@ -104,6 +107,7 @@ def test_a_batch_that_shrinks_is_named(folder, capsys):
     assert pretrain(changed, folder / "out", resume=True)
     shown = " ".join(capsys.readouterr().out.split())
     assert "The run had 12 streams and has 8 now: LSTM states start from zeros" in shown
+    assert "after 448 tokens, 4.7 times the text, 6 steps" in shown  # (2 * 12 + 4 * 8) * 8 / 96
 
 
 @pytest.mark.corpora
@@ -122,6 +126,15 @@ def test_damaged_prepared_text_is_refused(finished, what):
     with pytest.raises(ValueError, match=r"tokens-00000.npy does not have .* damaged. Copy the"):
         pretrain(check_config(config), out, resume=True)
     assert steps_of(out) == [2]
+
+
+def test_a_damaged_checkpoint_does_not_count_for_keep(finished):
+    folder = finished / "out" / "checkpoints"
+    (folder / "checkpoint-0000000003.pt").write_bytes(b"x")
+    assert pretrain(run_settings(finished, max_steps=4, keep=2), finished / "out", resume=True)
+    names = sorted(path.name for path in folder.glob("checkpoint-*"))
+    wanted = ("2.pt", "3.damaged", "4.pt")
+    assert names == [f"checkpoint-000000000{name}" for name in wanted]
 
 
 def test_checkpoints_are_written_when_they_are_due(folder, monkeypatch):

@@ -76,7 +76,7 @@ def test_gradients_equal_plain_autograd(monkeypatch):
     window = trainer.read(1, 1).parts[0]
     loss, found = gradients_of(trainer)
     monkeypatch.setattr(ProjectedLSTM, "forward", plain_loop)
-    contexts, _ = trainer.contexts(window.inputs, state)
+    contexts, _ = trainer.bilm_encoder(window.inputs, state)
     softmax = trainer.model.softmax
     targets = torch.from_numpy(window.targets)
     logits = contexts @ softmax.weight.t() + softmax.bias
@@ -146,7 +146,7 @@ def test_state_is_carried_or_reset(monkeypatch, share):
     trainer.step()
     assert trainer.state.cell.abs().min() > 0
     assert not trainer.state.cell.requires_grad
-    pairs = note_calls(monkeypatch, trainer, "contexts", lambda *args: (args[1], trainer.state))
+    pairs = note_calls(monkeypatch, trainer, "bilm_encoder", lambda *args: (args[1], trainer.state))
     for _ in range(12):
         trainer.step()
     n_reset = 0

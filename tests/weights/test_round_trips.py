@@ -166,5 +166,5 @@ def check(format, bundle):
             expected.pop("alignment", None)
         assert bilm.arrays().keys() == expected.keys()
         for name, values in bilm.arrays().items():
-            wanted_values = format.stored(name, expected[name], "float32")
+            wanted_values = format.as_read(name, expected[name], "float32")
             assert values.tobytes() == wanted_values.tobytes(), name
