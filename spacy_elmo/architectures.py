@@ -6,21 +6,20 @@ from typing import Any, Optional, TypeAlias, Union
 
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats2d, Floats3d
+from thinc.types import Floats2d
 
 from .embedding.features import FeatureCache
 from .embedding.segmenters import Segmenter, Sentences
 from .embedding.settings import ElmoSettings
 from .files import PathSetting
-from .layers.bilm import BiLMLayer, get_shim, join_tok2vec
+from .layers.bilm import BiLMLayer, Layers, get_shim, join_tok2vec
 from .layers.concat import ConcatTok2Vec, MixedConcat, Tok2Vec
 from .layers.listener import ElmoListener
 from .layers.scalar_mix import ScalarMix, set_place
 from .model.config import BiLMConfig
 from .registry import registry
 
-Layers = list[Floats3d]
-Mix: TypeAlias = Model[Layers, list[Floats2d]]
+MixModel: TypeAlias = Model[Layers, list[Floats2d]]
 
 
 @registry.architectures("spacy-elmo.BiLM.v1")
@@ -51,7 +50,7 @@ build_scalar_mix = registry.architectures("spacy-elmo.ScalarMix.v1")(ScalarMix)
 @registry.architectures("spacy-elmo.ElmoListener.v1")
 def build_listener(
     width: Optional[int] = None,
-    mix: Optional[Mix] = None,
+    mix: Optional[MixModel] = None,
     upstream: str = "*",
     grad_factor: float = 1.0,
 ) -> Tok2Vec:
@@ -71,7 +70,7 @@ def build_listener(
 @registry.architectures("spacy-elmo.Tok2VecElmo.v1")
 def build_tok2vec_elmo(
     bilm: Model[list[Doc], Layers],
-    mix: Optional[Mix] = None,
+    mix: Optional[MixModel] = None,
     weights: Union[PathSetting, Callable[[], Any], None] = None,
     segmenter: Optional[Segmenter] = None,
     initial_state: str = "warm",

@@ -15,7 +15,7 @@ from .features import FeatureCache
 from .mix import Mix, check_mix
 from .segmenters import Segmenter, SentencesOrWindows, segmenter_config
 
-Weights = Union[None, PathSetting, Callable[[], FrozenBiLM]]
+WeightsSetting = Union[None, PathSetting, Callable[[], FrozenBiLM]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ElmoSettings:
     RAISES (ValueError): A setting is invalid.
     """
 
-    weights: Weights = None
+    weights: WeightsSetting = None
     mix: Mix = "top"
     initial_state: Literal["zeros", "warm", "carry"] = "warm"
     segmenter: Segmenter = field(default_factory=SentencesOrWindows)
