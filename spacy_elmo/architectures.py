@@ -18,7 +18,7 @@ from .layers.scalar_mix import Layers, ScalarMix, Vectors, set_place
 from .model.config import BiLMConfig
 from .registry import registry
 
-Mix: TypeAlias = Model[Layers, Vectors]
+MixModel: TypeAlias = Model[Layers, Vectors]
 
 
 @registry.architectures("spacy-elmo.BiLM.v1")
@@ -49,7 +49,7 @@ build_scalar_mix = registry.architectures("spacy-elmo.ScalarMix.v1")(ScalarMix)
 @registry.architectures("spacy-elmo.ElmoListener.v1")
 def build_listener(
     width: Optional[int] = None,
-    mix: Optional[Mix] = None,
+    mix: Optional[MixModel] = None,
     upstream: str = "*",
     grad_factor: float = 1.0,
 ) -> Tok2Vec:
@@ -69,7 +69,7 @@ def build_listener(
 @registry.architectures("spacy-elmo.Tok2VecElmo.v1")
 def build_tok2vec_elmo(
     bilm: Model[list[Doc], Layers],
-    mix: Optional[Mix] = None,
+    mix: Optional[MixModel] = None,
     weights: Union[PathSetting, Callable[[], Any], None] = None,
     segmenter: Optional[Segmenter] = None,
     initial_state: str = "warm",

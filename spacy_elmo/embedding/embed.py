@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LARGE = 2**26  # Bytes. If a call's layers are larger, freed memory is returned to the system.
 
 AnyBiLM = Union["FrozenBiLM", "BiLM"]
-DocLayers = Union[np.ndarray, "Tensor"]  # A tensor if the layers have a gradient.
+DocLayers = Union[np.ndarray, "Tensor"]  # Of one Doc: a tensor if they have a gradient.
 Placed = tuple[int, Segment]  # Index of a Doc, and one of the Doc's segments.
 Counted = TypeVar("Counted")
 
@@ -67,14 +67,14 @@ def embed_words(
         gradient, otherwise arrays. With `keep_marks`, `n_tokens` includes the marks. *Shape:*
         `(L + 1, n_tokens, 2P)` each
     """
-    computed = _computed(bilm, words, segments, settings, keep_marks)
+    computed = _compute_segments(bilm, words, segments, settings, keep_marks)
     lengths = [len(of_doc) for of_doc in words]
     if keep_marks or _wants_gradient(bilm):
-        return _joined(bilm, len(lengths), computed)
-    return _filled(bilm, lengths, computed)
+        return _concatenate(bilm, len(lengths), computed)
+    return _fill_arrays(bilm, lengths, computed)
 
 
-def _computed(
+def _compute_segments(
     bilm: AnyBiLM,
     words: Sequence[list[str]],
     segments: Sequence[list[Segment]],
@@ -89,9 +89,10 @@ def _computed(
     states: dict[int, Any] = {}
     whole_ends = {}
     if keep_marks:
-        whole_ends = {(i, s.keep_start): _whole_ends(s) for i, s in _all(segments)}
+        whole_ends = {(i, s.keep_start): _whole_ends(s) for i, s in _each_segment(segments)}
     for placed in _rounds(segments, carry=carry):
-        # Put segments of similar length into a batch, to reduce padding.
+        # Put segments of similar length into a batch, so that most of its sequences run in each
+        # step. Steps with few sequences take more time per token.
         placed.sort(key=_length, reverse=True)
         for batch in by_tokens(placed, settings.max_batch_tokens, len(placed), _length):
             tokens = [words[i][segment.start : segment.end] for i, segment in batch]
@@ -147,17 +148,16 @@ def _rounds(segments: Sequence[list[Segment]], *, carry: bool) -> Iterator[list[
     segments of all Docs are the first group, the second segments are the second group, and so on.
     """
     if not carry:
-        yield list(_all(segments))
+        yield list(_each_segment(segments))
         return
     for each in zip_longest(*segments):
         # Read only the kept tokens. The previous window has read the others, so the carried state
         # already contains them.
-        yield [
-            (i, Segment(*segment[2:], *segment[2:])) for i, segment in enumerate(each) if segment
-        ]
+        kept = [(i, (s.keep_start, s.keep_end)) for i, s in enumerate(each) if s]
+        yield [(i, Segment(*ends, *ends)) for i, ends in kept]
 
 
-def _all(segments: Sequence[list[Segment]]) -> Iterator[Placed]:
+def _each_segment(segments: Sequence[list[Segment]]) -> Iterator[Placed]:
     return ((i, segment) for i, cut in enumerate(segments) for segment in cut)
 
 
@@ -177,7 +177,7 @@ def _on_cpu(layers: "Sequence[Tensor]") -> list[np.ndarray]:
     return np.split(torch.cat(list(layers), dim=1).float().cpu().numpy(), ends, axis=1)
 
 
-def _filled(
+def _fill_arrays(
     bilm: AnyBiLM, lengths: list[int], computed: Iterable[tuple[Placed, np.ndarray]]
 ) -> list[DocLayers]:
     """Write the layers of segments into one array per Doc, which is allocated only once.
@@ -195,17 +195,19 @@ def _filled(
     return list(found)
 
 
-def _joined(bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]) -> list[DocLayers]:
+def _concatenate(
+    bilm: AnyBiLM, n_docs: int, computed: Iterable[tuple[Placed, Any]]
+) -> list[DocLayers]:
     """Concatenate the layers of each Doc's segments.
 
-    This replaces `_filled` if the layers include the sentence marks, because the number of vectors
-    is then not known before, or if the layers have a gradient.
+    This replaces `_fill_arrays` if the layers include the sentence marks, because the number of
+    vectors is then not known before, or if the layers have a gradient.
     """
-    pieces: list[dict[int, Any]] = [{} for _ in range(n_docs)]
+    found: list[dict[int, Any]] = [{} for _ in range(n_docs)]
     for (i, segment), values in computed:
-        pieces[i][segment.keep_start] = values
+        found[i][segment.keep_start] = values
     joined: list[DocLayers] = []
-    for of_doc in pieces:
+    for of_doc in found:
         parts: Any = [of_doc[start] for start in sorted(of_doc)] or bilm.empty_layers(1)
         if isinstance(parts[0], np.ndarray):
             joined.append(np.concatenate(parts, axis=1))

@@ -41,7 +41,39 @@ _SENTENCIZER = Sentencizer()
 PAIRS = ("premise", "hypothesis", "question", "context")
 
 # A segmenter returns the segments of a Doc, in order. Each token is kept by exactly one segment.
+# Its method `config` is needed only to save a segmenter that is not in the pipeline's config.
 Segmenter = Callable[[Doc], list[Segment]]
+
+
+def cut_into_segments(doc: Doc, segmenter: Segmenter) -> list[Segment]:
+    """Cut a Doc into segments, and check them, because users can write segmenters.
+
+    Without this check, a token that no segment keeps would get a vector of zeros.
+
+    doc (Doc): The Doc.
+    segmenter (Callable[[Doc], List[Segment]]): The segmenter.
+    RETURNS (List[Segment]): The segments.
+    RAISES (ValueError): The result is no list of segments that keep each token once, in order.
+    """
+    segments, n_kept = segmenter(doc), 0
+    for segment in segments if isinstance(segments, list) else [segments]:
+        is_next = isinstance(segment, Segment) and (
+            0 <= segment.start <= segment.keep_start == n_kept
+            and n_kept < segment.keep_end <= segment.end <= len(doc)
+        )
+        if not is_next:
+            raise _wrong_segments(segmenter, f"{segment!r} after segments that keep", n_kept, doc)
+        n_kept = segment.keep_end
+    if n_kept != len(doc):
+        raise _wrong_segments(segmenter, "segments that keep only", n_kept, doc)
+    return segments
+
+
+def _wrong_segments(segmenter: Segmenter, found: str, n_kept: int, doc: Doc) -> ValueError:
+    return ValueError(
+        f"the segmenter {segmenter!r} returned {found} {n_kept} of {len(doc)} tokens. Return a "
+        f"list of Segment, in order, so that exactly one segment keeps each token."
+    )
 
 
 def segment_of(segments: Sequence[Segment], token: int) -> Segment:
@@ -215,7 +247,7 @@ def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
     config = getattr(segmenter, "config", None)
     if config is None:
         raise ValueError(
-            f"the segmenter {segmenter!r} has no method `config`, so this pipeline cannot be "
-            f"saved. Add one that returns its config block ({{'@segmenters': NAME, ...}})."
+            f"the segmenter {segmenter!r} has no method `config`, so it cannot be written into a "
+            f"config. Add one that returns its config block ({{'@segmenters': NAME, ...}})."
         )
     return dict(config())

@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc, DocBin
 
-from ..embedding.segmenters import Segmenter
+from ..embedding.segmenters import Segmenter, cut_into_segments
 from ..files.errors import named_errors
 from ..files.input_files import BROKEN
 from ..pipeline.elmo import Elmo
@@ -92,7 +92,8 @@ class DocReader:
         """
         data = doc.to_bytes(exclude=["tensor"]) if self._keep_docs else None
         words = [token.text for token in doc]
-        segments = self.segmenter(doc)  # Before `_select`, which can set sentence boundaries.
+        # Cut the Doc before `_select`, which can set sentence boundaries.
+        segments = cut_into_segments(doc, self.segmenter)
         selected = None if self.selector is None else self._select(doc, annotate=annotate)
         return TextEntry(doc.text, words, segments, data, selected)
 

@@ -217,14 +217,16 @@ class TokenVectorCache:
         RETURNS (numpy.ndarray): Shape `(n_tokens, P)`.
         """
         kept = self._vectors
-        # Use only atomic operations on the dict, because another thread may use it at the same
-        # time.
+        # Remove the tokens, and add them again at the end: the dict is in the order of last use.
+        # Use only atomic operations, because another thread may use the dict at the same time.
         popped = {token: kept.pop(token, None) for token in tokens}
         found = {token: vector for token, vector in popped.items() if vector is not None}
         missing = [token for token in tokens if token not in found]
         if missing:
             found.update(zip(missing, compute(missing)))
         for token in tokens[-self.capacity :] if self.capacity else ():
+            # A new vector is a row of the batch's array: copy it, because it would keep the whole
+            # array in memory.
             kept[token] = found[token].copy() if found[token].base is not None else found[token]
         while len(kept) > self.capacity:
             with suppress(KeyError):

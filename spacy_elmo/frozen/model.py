@@ -78,7 +78,7 @@ class FrozenBiLM:
         self.kernel = kernel or find_kernel()
         self._weights = weights
         self._lock, self._lock_of = RLock(), os.getpid()
-        self._packed: Optional[tuple[FrozenEncoder, FrozenStacks]] = None
+        self._made_parts: Optional[tuple[FrozenEncoder, FrozenStacks]] = None
         self._align: Any = None
         self._checksum: Optional[str] = None
         self._warm: Optional[FrozenState] = None
@@ -146,7 +146,7 @@ class FrozenBiLM:
         if other.config is not self.config:
             return other
         if (other.precision, other.kernel) == (self.precision, self.kernel):
-            other._packed = self._packed
+            other._made_parts = self._made_parts
             other._warm, other._opened = self._warm, self._opened
             if other.cache.capacity == self.cache.capacity:
                 other.cache = self.cache
@@ -163,15 +163,15 @@ class FrozenBiLM:
     @property
     def _parts(self) -> tuple[FrozenEncoder, FrozenStacks]:
         """Token encoder and LSTM stacks in the kernel's layout. The first access makes them."""
-        if self._packed is None:
+        if self._made_parts is None:
             with self._exclusively():
-                if self._packed is None:
+                if self._made_parts is None:
                     precision = resolve_precision(self.precision, self.kernel)
                     args = (self._weights.get(), self.kernel, precision)
                     encoder = FrozenEncoder(self.config, self.indexer, *args)
-                    self._packed = encoder, FrozenStacks(self.config, *args)
+                    self._made_parts = encoder, FrozenStacks(self.config, *args)
                     self._weights.drop()
-        return self._packed
+        return self._made_parts
 
     def embed(
         self, sentences: Sequence[Sequence[str]], state: State = None, *, keep_marks: bool = False
@@ -196,12 +196,14 @@ class FrozenBiLM:
             return self.empty_layers(len(sentences)), initial_state(self, state, len(sentences))
         drops_marks = has_marks and not keep_marks
         # If all sentences start from the same state, they also have the same state after the first
-        # mark, and the mark can be skipped. Not if layers read both directions of the layer below.
-        depends = self.config.joined_directions or isinstance(state, FrozenState)
-        is_opened = drops_marks and not depends
+        # mark that a direction reads, so it is computed only once (`_opened_state`). With joined
+        # directions, the state after the mark depends on the sentence, because the second layer
+        # reads both directions of the first.
+        differs = self.config.joined_directions or isinstance(state, FrozenState)
+        skips_first_mark = drops_marks and not differs
         marks = self.indexer.marks if has_marks else ()
-        types, flat, packed = lay_out(sentences, marks, skip=int(is_opened))
-        if is_opened:
+        types, flat, packed = lay_out(sentences, marks, skip=int(skips_first_mark))
+        if skips_first_mark:
             after = self._opened_state(state).rows([0] * len(sentences))
         else:
             after = initial_state(self, state, len(sentences)).rows(packed.order)
@@ -304,12 +306,12 @@ class FrozenBiLM:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes to pickle, without the kernel: other machines use other kernels."""
-        absent = ("_lock", "_lock_of", "_packed", "_align", "kernel", "cache")
+        absent = ("_lock", "_lock_of", "_made_parts", "_align", "kernel", "cache")
         kept = {name: value for name, value in self.__dict__.items() if name not in absent}
         return {**kept, "cache": self.cache.capacity}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = {"_lock": RLock(), "_lock_of": os.getpid(), "_packed": None, "_align": None}
+        made = {"_lock": RLock(), "_lock_of": os.getpid(), "_made_parts": None, "_align": None}
         cache = TokenVectorCache(state["cache"])
         self.__dict__.update(state, **made, kernel=find_kernel(), cache=cache)
 

@@ -10,7 +10,7 @@ from thinc.types import Floats3d
 
 from ..embedding.embed import embed_words
 from ..embedding.features import Piece, kept_layers
-from ..embedding.segmenters import Segment
+from ..embedding.segmenters import Segment, cut_into_segments
 from ..frozen.model import FrozenBiLM
 from ..model.config import BiLMConfig
 from ..model.threads import limit_threads_after_fork
@@ -53,7 +53,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     bilm = shim.load()
     shim.in_training = shim.in_training or is_train
     settings = shim.settings
-    segments = [settings.segmenter(doc) for doc in docs]
+    segments = [cut_into_segments(doc, settings.segmenter) for doc in docs]
 
     def compute(texts: Iterable[Iterable[Token]], cut: list[list[Segment]]) -> list[Any]:
         words = [[token.text for token in text] for text in texts]
@@ -70,9 +70,9 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
         layers = compute(texts, [piece.segments for piece in pieces])
         return [values[:, one.kept] for values, one in zip(layers, pieces)]
 
-    cache = settings.features
-    if settings.frozen and shim.in_training and cache is not None:
-        kept = kept_layers(shim, cache, docs, segments, compute_pieces, is_train=is_train)
+    features = settings.features
+    if settings.frozen and shim.in_training and features is not None:
+        kept = kept_layers(shim, features, docs, segments, compute_pieces, is_train=is_train)
         return kept, lambda d_layers: []  # Frozen weights need no gradient.
     layers = compute(docs, segments)
     # Arrays have no gradient. Tensors come from a PyTorch module; those of a fine-tuned model have

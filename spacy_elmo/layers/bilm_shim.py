@@ -1,8 +1,9 @@
 """Shim that contains the language model of a BiLMLayer.
 
 It reads the weights at the first use. A frozen model on a CPU is a `FrozenBiLM`, which needs only
-NumPy and a kernel. So PyTorch is imported only for training or a GPU. The shim counts changes of
-the weights: layers that a Doc stores are valid only for the weights that computed them.
+NumPy and a kernel. So PyTorch is used only for fine-tuning or a GPU, and does not have to be
+installed otherwise. (If it is installed, Thinc imports it.) The shim counts changes of the weights:
+layers that a Doc stores are valid only for the weights that computed them.
 
 An update can be pending: the pipe waits for the gradients of further listeners before it changes
 the weights (`pipeline/training.py`). Invariant: code that saves, copies, swaps, moves or replaces
@@ -27,7 +28,14 @@ from ..files import user_path
 from ..files.optional import import_optional
 from ..frozen.model import FrozenBiLM
 from ..model.config import BiLMConfig
-from .fitting import AnyBiLM, check_bilm, config_differences, fitting, frozen, precision_of
+from .fitting import (
+    AnyBiLM,
+    as_frozen,
+    check_bilm,
+    config_differences,
+    fit_to_settings,
+    precision_of,
+)
 from .shims import copy_shim, swapped_weights
 
 _RUN = uuid.uuid4().hex  # Every process counts shim ids from 0, so ids alone are not unique.
@@ -46,6 +54,8 @@ class BiLMShim(Shim):
         super().__init__(model=None)
         self._model: Any = None
         self.config = config
+        # Whether the model was used in training. Then predictions use the cache of layers, too,
+        # because the Docs that are scored come again after each epoch.
         self.in_training = False
         # Whether the sizes of the weights may replace the default sizes.
         self.sizes_may_follow = True
@@ -84,7 +94,7 @@ class BiLMShim(Shim):
             )
         self._settings = settings
         if self._model is not None:
-            self._model = fitting(self._model, settings)
+            self._model = fit_to_settings(self._model, settings)
 
     @property
     def identity(self) -> str:
@@ -170,7 +180,7 @@ class BiLMShim(Shim):
         n_layers = self.config.n_layers
         lower = replace(bilm.config, n_layers=n_layers)
         if n_layers < bilm.config.n_layers and self.config == lower:
-            bilm = frozen(bilm).first_layers(n_layers)
+            bilm = as_frozen(bilm).first_layers(n_layers)
         if self.config != bilm.config and not follow:
             raise ValueError(
                 f"the weights {weights!r} do not have the sizes in the config: "
@@ -181,7 +191,7 @@ class BiLMShim(Shim):
             from ..weights.readers import read_alignment
 
             matrix = read_alignment(user_path(self.settings.align), bilm.config.width)
-            bilm = frozen(bilm).replace(alignment=matrix)
+            bilm = as_frozen(bilm).replace(alignment=matrix)
         self.set(bilm)
 
     def set(self, bilm: AnyBiLM) -> None:
@@ -193,7 +203,7 @@ class BiLMShim(Shim):
         check_bilm(bilm)
         self.finish_pending()
         self.config = bilm.config
-        self._model = fitting(bilm, self.settings)
+        self._model = fit_to_settings(bilm, self.settings)
         self._n_changes += 1
 
     def keep(self, docs: Sequence[Doc], layers: Sequence[Optional[Floats3d]]) -> None:
@@ -284,7 +294,7 @@ class BiLMShim(Shim):
         if self._model is not None:
             self.finish_pending()
             device = device_type if device_type in ("cpu", "mps") else f"cuda:{device_id}"
-            self._model = fitting(self._model, self.settings, device)
+            self._model = fit_to_settings(self._model, self.settings, device)
 
     def to_bytes(self) -> bytes:
         """Return the content of a `.safetensors` file; empty bytes if there are no weights."""
@@ -293,7 +303,7 @@ class BiLMShim(Shim):
 
         if not self.is_loaded and not is_available(self.settings.weights):
             return b""
-        return to_bytes(frozen(self.bilm))
+        return to_bytes(as_frozen(self.bilm))
 
     def from_bytes(self, data: bytes) -> "BiLMShim":
         """Read the language model from the result of `to_bytes`, unless it is empty."""
@@ -304,7 +314,9 @@ class BiLMShim(Shim):
         return self
 
     def from_file(self, file: Path) -> None:
-        """Read a language model from a file. Its weights stay in the file, mapped into memory.
+        """Read a language model from a file.
+
+        The file stays open, so that `FrozenBiLM` can drop its arrays and read them again.
 
         file (Path): A file with the bytes of `to_bytes`. If it is empty, nothing is read.
         """

@@ -42,7 +42,7 @@ def precision_of(bilm: AnyBiLM) -> str:
     return resolve_module_precision(bilm.precision, bilm.device)
 
 
-def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
+def fit_to_settings(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
     """Convert a language model to the class that settings and device need.
 
     bilm (Union[FrozenBiLM, BiLM]): The model.
@@ -55,10 +55,11 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
     if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":
         device = str(bilm.device)
     if device is None:
+        # Thinc imports PyTorch if it is installed. Without PyTorch, the model runs on the CPU.
         has_torch = sys.modules.get("torch") is not None
         device = str(get_torch_default_device()) if has_torch else "cpu"
     if settings.frozen and device == "cpu":
-        return frozen(bilm).replace(precision=settings.precision, cache=settings.cache)
+        return as_frozen(bilm).replace(precision=settings.precision, cache=settings.cache)
     import_optional("torch", "A language model that is fine-tuned or runs on a GPU")
     from ..bilm.model import BiLM
 
@@ -67,7 +68,7 @@ def fitting(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None)
     return module.eval().requires_grad_(not settings.frozen).to(device)
 
 
-def frozen(bilm: AnyBiLM) -> FrozenBiLM:
+def as_frozen(bilm: AnyBiLM) -> FrozenBiLM:
     """Return a language model as a FrozenBiLM. The weights of a PyTorch module are copied."""
     return bilm if isinstance(bilm, FrozenBiLM) else bilm.freeze()
 

@@ -1,7 +1,9 @@
 """Factory and class of the pipe `elmo`.
 
 `Elmo` implements spaCy's interface of a trainable pipe. Its base class `Training` contains the
-methods for `nlp.update`; the base class `Listening` connects listeners.
+methods for `nlp.update`. Its base class `Listening` connects listeners, and has the attribute
+`_shim`: the shim of the Thinc model contains the language model and the settings (`layers/bilm.py`,
+`layers/bilm_shim.py`).
 """
 
 import warnings
@@ -89,7 +91,7 @@ class Elmo(Training, TrainablePipe):
         self.vocab = vocab
         self.model = model
         self.name = name
-        self.cfg: dict[str, Any] = {}
+        self.cfg: dict[str, Any] = {}  # Part of spaCy's interface. The settings are in `settings`.
         Training.__init__(self)
         self.settings = self._made_with = settings
         self._has_checked_language = False
@@ -276,8 +278,8 @@ class Elmo(Training, TrainablePipe):
         """
         # This may raise an error, so do it before anything is written.
         changes = changed_config(self._made_with, self.settings)
-        # Write a new file instead of changing the old one: the weights in use may be mapped from
-        # the old file.
+        # Write a new file instead of changing the old one: the model in use may read its weights
+        # again from the old file.
         writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
         util.to_disk(path, writers, exclude)
         if self._shim.is_loaded and "model" not in exclude:

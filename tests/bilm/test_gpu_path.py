@@ -128,9 +128,9 @@ def test_embed_on_the_path_of_a_gpu_equals_the_frozen_model(monkeypatch, name):
 def test_names_of_devices_are_those_of_pytorch(monkeypatch, name, device):
     pipe = spacy.blank("en").add_pipe("elmo")
     pipe.set_bilm(tiny_bilm())
-    monkeypatch.setattr(bilm_shim, "fitting", fitting := Mock())
+    monkeypatch.setattr(bilm_shim, "fit_to_settings", fit := Mock())
     pipe.move_to(name)
-    assert fitting.call_args.args[2] == device
+    assert fit.call_args.args[2] == device
 
 
 def test_recorded_stacks_compute_the_same_as_the_module(monkeypatch):

@@ -10,7 +10,13 @@ from spacy.tokens import Doc, Span
 
 from spacy_elmo.embedding import segmenters
 from spacy_elmo.embedding.embed import by_tokens
-from spacy_elmo.embedding.segmenters import Segment, Windows, segment_of, segmenter_config
+from spacy_elmo.embedding.segmenters import (
+    Segment,
+    Windows,
+    cut_into_segments,
+    segment_of,
+    segmenter_config,
+)
 from spacy_elmo.registry import registry
 
 VOCAB = spacy.blank("en").vocab
@@ -103,6 +109,28 @@ def test_config_makes_the_same_segmenter():
         segmenter_config(lambda doc: [])
 
 
+@pytest.mark.parametrize(
+    ("segments", "message"),
+    [
+        ([Segment(0, 2, 0, 2)], "segments that keep only 2 of 5 tokens"),
+        ([], "keep only 0 of 5"),
+        (None, "returned None after segments that keep 0"),
+        ([(0, 5, 0, 5)], r"returned \(0, 5, 0, 5\) after"),
+        ([Segment(0, 3, 0, 3), Segment(2, 5, 2, 5)], r"start=2, .* after segments that keep 3"),
+        ([Segment(0, 3, 0, 3), Segment(4, 5, 4, 5)], "start=4, .* after segments that keep 3"),
+        ([Segment(2, 5, 2, 5), Segment(0, 2, 0, 2)], "start=2, .* after segments that keep 0"),
+        ([Segment(0, 6, 0, 5)], "end=6, .* after"),
+        ([Segment(0, 3, 0, 5)], "end=3, .* after"),
+        ([Segment(1, 5, 0, 5)], "start=1, .* after"),
+        ([Segment(0, 5, 0, 5), Segment(5, 5, 5, 5)], "after segments that keep 5 of 5 tokens"),
+    ],
+)
+def test_segments_that_do_not_keep_each_token_once_are_refused(segments, message):
+    """A token that no segment keeps would get a vector of zeros."""
+    with pytest.raises(ValueError, match=f"the segmenter <.*{message}.* Return a list of Segment"):
+        cut_into_segments(doc_of(["a"] * 5), lambda doc: segments)
+
+
 def test_groups_of_docs_have_limits_of_tokens_and_docs():
     docs = [doc_of(["a"] * n) for n in (3, 2, 9, 0, 1, 1, 1, 1)]
     groups = list(by_tokens(iter(docs), 5, 3))
@@ -186,7 +214,7 @@ def test_every_segmenter_keeps_each_token_once(doc, name, size, data):
         settings["sentences"] = data.draw(st.booleans())
     before = doc.to_bytes()
     is_known = doc.has_annotation("SENT_START")
-    segments = resolve({"@segmenters": f"spacy-elmo.{name}", **settings})(doc)
+    segments = cut_into_segments(doc, resolve({"@segmenters": f"spacy-elmo.{name}", **settings}))
     assert doc.to_bytes() == before
     kept = [i for segment in segments for i in range(segment.keep_start, segment.keep_end)]
     assert kept == list(range(len(doc)))

@@ -15,7 +15,9 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_elmo.embedding.segmenters import Segment
 from spacy_elmo.export import Embedder
+from spacy_elmo.export.doc_reader import DocReader
 from spacy_elmo.files import compression, make_ours
 
 from helpers.embedded import embed_corpus
@@ -235,6 +237,15 @@ def test_docs_are_cut_as_by_the_pipe(inputs, make_nlp):
         assert [len(vectors) for vectors in found] == [11, 0, 3]
         for vectors, doc in zip(found, docs):
             check_close(vectors, model(doc).tensor)
+
+
+@pytest.mark.pipelines
+def test_a_segmenter_that_loses_tokens_is_refused(make_nlp):
+    nlp = make_nlp()
+    nlp.get_pipe("elmo").segmenter = lambda doc: [Segment(0, 1, 0, 1)]
+    reader = DocReader(nlp, nlp.get_pipe("elmo"))
+    with pytest.raises(ValueError, match="segments that keep only 1 of 2 tokens"):
+        reader.entry(nlp.make_doc("river bank"))
 
 
 @pytest.mark.pipelines

@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 from thinc.api import Adam
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.embedding.segmenters import Windows
+from spacy_elmo.embedding.segmenters import Segment, Windows
 from spacy_elmo.weights import read_weights
 
 from helpers import reference
@@ -96,6 +96,12 @@ def test_windows_equal_separate_runs_of_the_reference(make_nlp):
     apart = [in_order([words[start:end]])[0][0] for start, end in read]
     wanted = [layers[:, start:end] for layers, (start, end) in zip(apart, kept)]
     np.testing.assert_allclose(got, np.concatenate(wanted, axis=1), atol=1e-5)
+
+
+def test_a_segmenter_that_loses_tokens_is_refused(nlp):
+    nlp.get_pipe("elmo").segmenter = lambda doc: [Segment(0, 1, 0, 1)]
+    with pytest.raises(ValueError, match="segments that keep only 1 of 2 tokens"):
+        nlp("river bank")
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)
