@@ -35,9 +35,10 @@ class Weights:
     def get(self) -> Arrays:
         """Return the arrays. Read them again if they were dropped.
 
-        RETURNS (Mapping[str, numpy.ndarray]): The arrays by name.
         RAISES (ValueError): The file has changed since it was read.
         """
+        # Read the attribute once, because another thread may call `drop` after the check. Arrays
+        # that are read again are not kept: their owner dropped them to save memory.
         arrays = self._arrays
         if arrays is None:
             assert self._read is not None
