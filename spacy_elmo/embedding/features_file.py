@@ -75,6 +75,7 @@ class DiskFeatures:
 
     def close(self) -> None:
         """Close the file. The next use opens it again."""
+        # SQLite forbids to use or close a connection of the parent process after a fork.
         if self._connection is not None and self._process == os.getpid():
             self._connection.close()
         self._connection = None
@@ -121,6 +122,7 @@ class DiskFeatures:
             return
         try:
             with connection:
+                # REPLACE, because the entry may be damaged, or another process may have added it.
                 connection.executemany("INSERT OR REPLACE INTO features VALUES (?, ?)", rows)
             self._n_bytes += added
         except sqlite3.Error as error:
@@ -135,6 +137,7 @@ make_disk = registry.feature_caches("spacy-elmo.disk.v1")(DiskFeatures)
 
 
 def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
+    # The key is included: an entry that is under a wrong key counts as damaged.
     return zlib.crc32(data, zlib.crc32(name)).to_bytes(CHECKSUM, "little")
 
 
@@ -153,9 +156,12 @@ def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
     """Open the file. Return the connection, and the size of all entries in bytes."""
+    # Other threads may use the connection, because a lock protects each use.
     connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # A killed run does not damage the file.
+        # A power cut may lose the last entries, which are then computed again. In return, an update
+        # does not wait for the disk.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
