@@ -53,6 +53,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     init(model)
     shim = get_shim(model)
     bilm = shim.load()
+    # It stays true: the development data, which are only predicted, are cached in training, too.
     shim.in_training = shim.in_training or is_train
     settings = shim.settings
     segments = [settings.segmenter(doc) for doc in docs]
@@ -85,9 +86,11 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
         from ..bilm.precision import without_tf32
 
+        # Layers of empty Docs have no gradient, and `backward` refuses them.
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
         if trained:
             gradients = [xp2torch(d_layers[i], device=bilm.device) for i in trained]
+            # The forward pass has restored the setting, but its gradient is computed by cuDNN, too.
             with without_tf32():
                 torch.autograd.backward([layers[i] for i in trained], gradients)
         return []

@@ -38,8 +38,6 @@ class BiLMShim(Shim):
 
     On a CPU, a frozen model is a `FrozenBiLM`. A model that is fine-tuned or on a GPU is a PyTorch
     module.
-
-    config (BiLMConfig): The sizes.
     """
 
     def __init__(self, config: BiLMConfig):
@@ -149,8 +147,8 @@ class BiLMShim(Shim):
     def read(self, weights: Weights) -> None:
         """Read the language model.
 
-        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name or path of the weights, or a
-            function that returns the language model.
+        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name or path, or a function that
+            returns the language model.
         RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
             the sizes in the config.
         """
@@ -168,6 +166,7 @@ class BiLMShim(Shim):
         follow = self.sizes_may_follow and self.config == BiLMConfig()
         n_layers = self.config.n_layers
         lower = replace(bilm.config, n_layers=n_layers)
+        # Lower layers do not depend on higher ones, so a config may ask for fewer layers.
         if n_layers < bilm.config.n_layers and self.config == lower:
             bilm = frozen(bilm).first_layers(n_layers)
         if self.config != bilm.config and not follow:
@@ -186,8 +185,7 @@ class BiLMShim(Shim):
     def set(self, bilm: AnyBiLM) -> None:
         """Replace the language model.
 
-        bilm (Union[FrozenBiLM, BiLM]): The model. For a frozen pipe on a CPU, the weights of a
-            PyTorch module (BiLM) are copied.
+        For a frozen pipe on a CPU, the weights of a PyTorch module (BiLM) are copied.
         """
         check_bilm(bilm)
         self.finish_pending()
@@ -200,9 +198,8 @@ class BiLMShim(Shim):
 
         Call this for texts that will be predicted again, such as the development data.
 
-        docs (Sequence[Doc]): The Docs.
-        layers (Sequence[Optional[Floats3d]]): The layers of each Doc; None if other weights have
-            computed them. Then nothing is added for this Doc.
+        layers (Sequence[Optional[Floats3d]]): The layers of each Doc. With None, because other
+            weights have computed them, nothing is added for the Doc.
         """
         features = self.settings.features
         rows = {
@@ -263,7 +260,7 @@ class BiLMShim(Shim):
     def use_params(self, params: dict) -> Iterator[None]:
         """Context manager: use the averaged weights of an optimizer.
 
-        params (dict): The averaged weights. A key is the id of the shim and the name of a weight.
+        params (dict): A key is the id of the shim and the name of a weight.
         """
         self.finish_pending()
         module = None if isinstance(self._model, FrozenBiLM) else self._model
@@ -278,7 +275,6 @@ class BiLMShim(Shim):
         """Move the language model to a device. Do nothing if its weights have not been read yet.
 
         device_type (str): "cpu" or "mps". Any other name, such as "gpu", means a CUDA GPU.
-        device_id (int): Index of the CUDA GPU.
         """
         if self._model is not None:
             self.finish_pending()
@@ -303,10 +299,7 @@ class BiLMShim(Shim):
         return self
 
     def from_file(self, file: Path) -> None:
-        """Read a language model from a file. Its weights stay in the file, mapped into memory.
-
-        file (Path): A file with the bytes of `to_bytes`. If it is empty, nothing is read.
-        """
+        """Read the bytes of `to_bytes` from a file, unless it is empty. Its weights are mapped."""
         from ..weights.safetensors_file import read
 
         if file.stat().st_size or not file.is_file():  # If it is no file, `read` raises an error.

@@ -59,7 +59,6 @@ class ElmoListener(Model):
     In training, it reports the gradient of the layers to the pipe, which runs one backward pass for
     all its listeners.
 
-    mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
     width (Optional[int]): Width of the language model, 2P. Default: the pipe's width.
     upstream_name (str): Name of the pipe. "*": the nearest pipe before the component. Training
         saves the name of this pipe, which then replaces "*".
@@ -188,9 +187,6 @@ def no_upstream(model: ElmoListener) -> ValueError:
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
     """Check that layers have the shape that the Doc and the listener need.
 
-    doc (Doc): The Doc.
-    layers (Floats3d): Its layers. *Shape:* `(n_layers, n_tokens, width)`
-    width (int): The width of the listener.
     RAISES (ValueError): The number of tokens or the width differs.
     """
     if layers.shape[1] != len(doc):
