@@ -19,7 +19,6 @@ SECOND = "_hh"  # PyTorch's LSTM has two biases. They are added, because `Frozen
 class WordVectors(NamedTuple):
     """Word vectors, such as GloVe.
 
-    words (Sequence[str]): The words.
     table (numpy.ndarray): The vector of each word. *Shape:* `(n_words, width)`
     """
 
@@ -34,9 +33,7 @@ def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
     `weight_ih_l0_reverse` and so on), with or without a prefix. The vectors of unknown words are
     zeros.
 
-    file (Path): The state dict.
     vectors (WordVectors): The word vectors that the encoder was trained with.
-    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The file is not the state dict of an encoder, or the encoder reads vectors
         of another width.
     """

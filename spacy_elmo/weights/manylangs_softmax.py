@@ -34,9 +34,6 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
     word from its characters and a correction: `e_w = CNN(w) + M corr_w`. For unknown words, a
     parameter replaces `CNN(w)`.
 
-    folder (Union[Path, zipfile.Path]): The folder of the model.
-    bilm (FrozenBiLM): The model.
-    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     RAISES (ValueError): The file is not a classifier, or does not belong to the model.
     """
     file, words_of = folder / CLASSIFIER_FILE, folder / "word.dic"

@@ -45,8 +45,6 @@ class StateDict(StoredArrays):
 def read_state_dict(file: Readable) -> StateDict:
     """Read a state dict. No code from the file is run.
 
-    file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    RETURNS (StateDict): The tensors.
     RAISES (ValueError): The file is broken, not a state dict, or contains anything but floats.
     """
     with opened(file) as stream:

@@ -69,7 +69,7 @@ def read_pickle(stream: BytesIO) -> Any:
     """Read one pickle. The stream is then at its end.
 
     stream (BytesIO): The pickle, and any bytes after it.
-    RETURNS (Any): Its content, of strings, numbers, tuples, lists, dicts and `Tensor`.
+    RETURNS (Any): Strings, numbers, tuples, lists, dicts and `Tensor`.
     RAISES (Refused): The pickle is too large, or has content that does not belong in a state dict.
     RAISES (Exception): This is not a pickle.
     """
