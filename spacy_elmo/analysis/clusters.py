@@ -55,7 +55,7 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
 def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
     """Renumber the clusters of vectors, so that they match other clusters of the same vectors.
 
-    As many vectors as possible get the same number as in the other clusters.
+    As many vectors as possible get the same number as in the other clusters. *Shape:* `(n,)` each
     """
     from scipy.optimize import linear_sum_assignment
 

@@ -260,6 +260,8 @@ def fit_and_predict(train: Floats2d, labels: Strings, test: Floats2d) -> tuple[l
 
     Each feature is standardized to mean 0 and variance 1 in the training data.
 
+    train (Floats2d): *Shape:* `(n_train, width)`
+    test (Floats2d): *Shape:* `(n_test, width)`
     RETURNS (Tuple[List[str], bool]): The predicted labels, and whether the fit converged.
     """
     from sklearn.exceptions import ConvergenceWarning

@@ -150,7 +150,10 @@ class HighwayConnection(nn.Module):
     def forward(
         self, outputs: Tensor, inputs: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Mix the outputs h and inputs x of a layer with the gate. *Shape:* `(n, P)` each."""
+        """Mix the outputs h and inputs x of a layer with the gate. *Shape:* `(n, P)` each.
+
+        product_dtype (Optional[torch.dtype]): Type of the product; None: the weights' type.
+        """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
         return torch.lerp(inputs, outputs, gate)
 

@@ -102,7 +102,8 @@ class BackwardProducts:
         """Add a step's part to the gradients of the previous hidden state and of the bias.
 
         first (int): Index of the step's first item in the chunk.
-        d_hidden (Tensor): Changed in place: gradient of the previous hidden state.
+        d_gates (Tensor): *Shape:* `(size, 4D)`
+        d_hidden (Tensor): Changed in place: gradient of the previous state. *Shape:* `(size, P)`
         """
         # Summed before rounding: in a lower precision, only products are rounded.
         self.d_bias += d_gates.sum(dim=0)
@@ -136,7 +137,8 @@ class BackwardProducts:
     def projection_gradient(self, d_outputs: Tensor, gated: Tensor) -> Tensor:
         """Compute the gradient `(P, D)` of the projection over all steps.
 
-        `d_outputs` is the gradient of the outputs, `gated` the input of the projection.
+        `d_outputs` is the gradient of the outputs, `(n, P)`, and `gated` the input of the
+        projection, `(n, D)`.
         """
         product = torch.mm(d_outputs.to(self.dtype).t(), gated.to(self.dtype))
         return product.to(gated.dtype)

@@ -51,7 +51,7 @@ def without_tf32() -> Iterator[None]:
 
 
 def linear(inputs: Tensor, layer: torch.nn.Linear, product_dtype: Optional[torch.dtype]) -> Tensor:
-    """Apply a linear layer to inputs of shape `(n, n_inputs)`.
+    """Apply a linear layer: from `(n, n_inputs)` to `(n, n_outputs)`.
 
     product_dtype (Optional[torch.dtype]): Type of matrix products, forward and backward; None: the
         weights' type, which the result always has.

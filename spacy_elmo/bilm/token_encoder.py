@@ -50,7 +50,10 @@ class Highway(nn.Module):
             nn.init.constant_(layer.bias, bias)
 
     def forward(self, inputs: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """Apply the layer to vectors of tokens. *Shape:* `(n, F)`."""
+        """Apply the layer to vectors of tokens. *Shape:* `(n, F)`.
+
+        product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
+        """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
         return torch.lerp(inputs, F.relu(linear(inputs, self.nonlinear, product_dtype)), gate)
 
@@ -134,6 +137,7 @@ class CharacterCNN(nn.Module):
         """Apply the projection, if the model has one.
 
         vectors (Tensor): *Shape:* `(n_tokens, projected_width)`; without projection `(n_tokens, P)`
+        product_dtype (Optional[torch.dtype]): Type of the product; None: the weights' type.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if self.projection is None:

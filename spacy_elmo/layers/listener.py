@@ -187,6 +187,7 @@ def no_upstream(model: ElmoListener) -> ValueError:
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
     """Check that layers have the shape that the Doc and the listener need.
 
+    layers (Floats3d): *Shape:* `(n_layers, n_tokens, width)`
     RAISES (ValueError): The number of tokens or the width differs.
     """
     if layers.shape[1] != len(doc):

@@ -159,6 +159,6 @@ class CoreferenceResolver(TaskPipe):
         return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, lambda s: s.end - s.start), [])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Compare the predicted clusters with the gold clusters, by the component's scorer."""
+        """Compare predicted and gold clusters with the scorer, by default `score_coref`."""
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
         return super().score(examples, **{**settings, **kwargs})

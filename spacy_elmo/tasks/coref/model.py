@@ -46,6 +46,7 @@ class DocRanker(DocHead):
         """Score the spans in some segments of a Doc, and the antecedents of the best spans.
 
         doc (int): Index of the Doc in the batch.
+        segments (Sequence[Segment]): At least one.
         RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass, which takes the
             gradients for mention scores and pair scores.
         """

@@ -131,6 +131,7 @@ class SpanRanker(nn.Module):
         once. So the memory of a step grows with the number of spans, not with the number of pairs.
 
         spans (Tensor): Representations of the kept spans. *Shape:* `(n_kept, width)`
+        mention_scores (Tensor): *Shape:* `(n_kept,)`
         """
         n = len(spans)
         anaphors, antecedents = self.anaphor(spans), self.antecedent(spans)

@@ -127,5 +127,5 @@ class CRFTagger(SpanPipe):
         return self._tags.allowed(spans, missing)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Compare the predicted spans with the gold spans, by the component's scorer."""
+        """Compare predicted and gold spans with the scorer, by default `score_crf`."""
         return super().score(examples, **{"spans_key": self.spans_key, **kwargs})

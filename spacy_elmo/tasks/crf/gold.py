@@ -33,6 +33,7 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
     span begins or ends inside a token of the predicted Doc, or contains a line break that only the
     predicted Doc has.
 
+    spans_key (Optional[str]): The key of the span group; None for entities.
     RETURNS (Optional[Tuple[List[Tuple[int, int, str]], numpy.ndarray]]): First token, the token
         after the last one, and label of each span; and an array that is True at tokens without
         annotation, `(n_tokens,)`. None if the reference has no annotation.

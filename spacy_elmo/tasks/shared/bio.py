@@ -118,8 +118,10 @@ def viterbi(
     """Find the sequence of tags `y` with the highest score (Viterbi 1967).
 
     The score is `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`.
-    Minus infinity excludes a tag or a transition. For the shapes, see `BIOTags`.
+    Minus infinity excludes a tag or a transition. For the shapes of the other scores, see
+    `BIOTags`.
 
+    scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
     RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`, int64
     """
     if not len(scores):

@@ -102,9 +102,10 @@ def run_steps(
 ) -> "Tensor":
     """Run one direction over packed sequences, the longest first.
 
-    Step t computes `batch_sizes[t]` rows, one for each sequence with more than t tokens.
+    Step t computes `batch_sizes[t]` rows, one for each sequence with more than t tokens. The result
+    has the hidden states, `(n, nO)`, packed like the inputs.
 
-    inputs (Tensor): The rows of all steps, as in the result. *Shape:* `(n, nI)`
+    inputs (Tensor): The rows of all steps. *Shape:* `(n, nI)`
     params (Sequence[Tensor]): W with the blocks i, f, o, r, g and W_h, `(6 nO, nI)`; U with the
         blocks i, f, o, r and g, `(5 nO, nO)`; b with the same blocks as U, `(5 nO,)`.
     batch_sizes (List[int]): Number of rows of each step, in descending order.

@@ -48,6 +48,7 @@ class BidirectionalRNN(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Compute the outputs of padded sequences.
 
+        x (Tensor): *Shape:* `(n_sequences, longest, nI)`
         mask (Tensor): The mask of `pad`. A sequence may be empty.
         RETURNS (Tensor): Zeros at the padding. *Shape:* `(n_sequences, longest, nO)`
         """
@@ -80,7 +81,7 @@ class BidirectionalRNN(nn.Module):
 
 
 def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
-    """Compute the outputs of a bidirectional GRU, as `BidirectionalRNN` does."""
+    """Compute the outputs of a bidirectional GRU. Shapes are those of `BidirectionalRNN`."""
     n, longest, _ = x.shape
     input_weights, weights, input_biases, biases = (
         torch.stack([getattr(rnn, f"{name}_l0{direction}") for direction in ("", "_reverse")])
@@ -115,7 +116,7 @@ class VariationalDropout(nn.Dropout):
     """Dropout with one mask for all tokens of a sequence (Gal and Ghahramani 2016)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Set random features of each sequence `(longest, width)` to 0, in training."""
+        """Set random features of each row of `(n_sequences, longest, width)` to 0, in training."""
         if not self.training or not self.p:
             return x
         kept = x.new_empty(len(x), 1, x.shape[2]).bernoulli_(1.0 - self.p)

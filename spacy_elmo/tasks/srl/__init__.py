@@ -211,7 +211,7 @@ class SemanticRoleLabeler(SpanPipe):
         return frames and checked_frames(example.predicted, frames, self.segmenter, self.labels)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Compare the predicted roles with the gold roles, by the component's scorer.
+        """Compare predicted and gold roles with the scorer, by default `score_srl`.
 
         If `predicates` is "gold", a predicted Doc without `doc.spans["srl"]` first gets the
         predicates of its reference, and the model predicts the roles of these predicates.

@@ -72,7 +72,8 @@ class BiattentiveClassifier(nn.Module):
     def pool(self, values: Tensor, mask: Tensor) -> Tensor:
         """Pool the tokens of each sequence in four ways: maximum, mean, minimum, self-attention.
 
-        The results are concatenated, and zeros for an empty sequence. *Shape:*
+        `values` has the shape `(n_sequences, longest, width)`. The mask, `(n_sequences, longest)`,
+        is True at tokens. The results are concatenated, and zeros for an empty sequence. *Shape:*
         `(n_sequences, 4 * width)`
         """
         tokens = mask[..., None]
@@ -88,5 +89,9 @@ class BiattentiveClassifier(nn.Module):
 
 
 def biattention(values: Tensor, mask: Tensor) -> Tensor:
-    """Attend from each token to its whole sequence, by dot products: return weighted means."""
+    """Attend from each token to its whole sequence, by dot products: return weighted means.
+
+    values (Tensor): *Shape:* `(n_sequences, longest, width)`, also of the result.
+    mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
+    """
     return masked_softmax(values @ values.transpose(1, 2), mask[:, None, :]) @ values

@@ -66,6 +66,8 @@ class ESIM(nn.Module):
 def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
     """Attend from each text to the other, by dot products (Chen et al. 2017, eq. 11 to 13).
 
+    Masks are True at tokens, and have the shapes `(n_pairs, longest_a)` and `(n_pairs, longest_b)`.
+
     a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
     b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
     RETURNS (Tuple[Tensor, Tensor]): For each token of a, a weighted sum of b; and for each
@@ -79,7 +81,8 @@ def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tu
 def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
     """Compute mean and maximum over the tokens of each text (Chen et al. 2017, eq. 18 and 19).
 
-    Both are 0 for a text without tokens.
+    Both are 0 for a text without tokens. The mask, `(n_texts, longest)`, is True at tokens. The
+    result is `(n_texts, 2 * width)`.
 
     x (Tensor): *Shape:* `(n_texts, longest, width)`
     """
@@ -174,7 +177,7 @@ class TrilinearAttention(nn.Module):
         nn.init.ones_(self.weight[2])
 
     def forward(self, h: Tensor, q: Tensor) -> Tensor:
-        """Score each pair of a token in h and a token in q.
+        """Score each pair of a token in h and a token in q: `(n, n_h, n_q)`.
 
         h (Tensor): *Shape:* `(n, n_h, width)`
         q (Tensor): *Shape:* `(n, n_q, width)`
