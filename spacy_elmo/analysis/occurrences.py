@@ -123,7 +123,7 @@ def draw_occurrences(
 
 
 def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: str = "") -> Floats3d:
-    """Compute the layers of occurrences of words. The model reads each Doc once.
+    """Compute the layers of occurrences of words, and read each Doc only once.
 
     pipe (Elmo): The pipe with the language model.
     occurrences (Sequence[Occurrence]): Occurrences, grouped by Doc.

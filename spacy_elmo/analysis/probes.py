@@ -25,7 +25,7 @@ SAME = 1e-6  # Smaller differences between cosines are rounding errors, so they 
 # test occurrences. Result: the predicted senses, and whether the fit converged.
 Predict = Callable[[Floats2d, Strings, Floats2d], tuple[list[str], bool]]
 
-# scikit-learn's C, the inverse of the penalty. We tried 1, 0.1, 0.01 and 0.001. 1 is the best for
+# scikit-learn's C, the inverse of the penalty. Of 1, 0.1, 0.01 and 0.001, 1 is the best for
 # senses. For tags it is within 0.2 points of the best value, for SST-5 it is 1 to 5 points worse.
 STRENGTH = 1.0
 TOLERANCE = 1e-4  # With 1e-3, tags lose 0.7 points from layer 0, and less than 0.1 from layer 2.

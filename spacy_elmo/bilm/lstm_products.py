@@ -116,7 +116,7 @@ class BackwardProducts:
     def end_chunk(self, items: slice, *, inputs: bool, weights: bool) -> None:
         """Compute the gradients of inputs and weights after all steps of a chunk have run.
 
-        The results are in `d_inputs` and `d_weights`. `inputs` and `weights` say which are wanted.
+        The results are in `d_inputs` and `d_weights`, if `inputs` and `weights` are True.
 
         items (slice): Packed items of the chunk.
         """

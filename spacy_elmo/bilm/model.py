@@ -22,9 +22,9 @@ from .precision import resolve_module_precision
 from .token_encoder import TokenEncoder
 from .transfer import to_device
 
-# Packed items per window without a gradient. This limits the memory.
+# Packed items per window without a gradient, to limit the memory.
 WINDOW_ITEMS = 2048
-# Tokens per call of the CNN without a gradient. This limits the memory.
+# Tokens per call of the CNN without a gradient, to limit the memory.
 ENCODER_TOKENS = 256
 
 

@@ -93,8 +93,8 @@ class LanguageModelSoftmax(nn.Module):
     ) -> Candidates:
         """Draw random words with replacement, with a log-uniform distribution over the ranks.
 
-        A word that is drawn several times becomes one candidate. Otherwise the loss would be
-        biased. The candidates are on the CPU.
+        A word that is drawn several times becomes one candidate, because the loss would be biased
+        otherwise. The candidates are on the CPU.
 
         generator (Optional[torch.Generator]): Random number generator, on the CPU.
         """

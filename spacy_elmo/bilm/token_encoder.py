@@ -26,7 +26,7 @@ from ..model.indexers import TokenIds, make_indexer
 from ..model.vocabulary import Vocabularies
 from .precision import linear
 
-# Number of tokens per convolution. Callers sort tokens by length.
+# Number of tokens per convolution, which callers sort by length.
 CONVOLVED_TOKENS = 256
 # Up to this vocabulary size, a GPU computes all characters. A search for the characters that occur
 # would make the CPU wait for the GPU.

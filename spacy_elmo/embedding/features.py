@@ -37,7 +37,7 @@ class FeatureCache(Protocol):
     """Interface of a cache of layers."""
 
     def use_model(self, model: str) -> None:
-        """Set the model whose layers are cached. Call this before `get` and `add`.
+        """Set the model whose layers are cached, before `get` and `add` are called.
 
         model (str): Result of `BiLMShim.features_model`.
         """

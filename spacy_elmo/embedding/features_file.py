@@ -28,7 +28,7 @@ CHECKSUM = 4  # Bytes of the checksum, which follows the layers.
 class DiskFeatures:
     """Cache of layers in an SQLite file, which later runs and other processes can read.
 
-    Each entry has a checksum. Damaged layers are computed again.
+    Each entry has a checksum, and damaged layers are computed again.
 
     path (Union[str, int, Path]): The file. The first use creates the file and its folder.
     size (float): Maximum size in MB. When the file is full, no more entries are added: the layers
@@ -74,7 +74,7 @@ class DiskFeatures:
         return {"@feature_caches": "spacy-elmo.disk.v1", **settings}
 
     def close(self) -> None:
-        """Close the file. The next use opens it again."""
+        """Close the file, until the next use opens it again."""
         # SQLite forbids to use or close a connection of the parent process after a fork.
         if self._connection is not None and self._process == os.getpid():
             self._connection.close()
@@ -84,7 +84,7 @@ class DiskFeatures:
         return self.dtype.encode() + key
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection to the file. A forked process opens its own connection."""
+        """Return the connection to the file, which each forked process opens itself."""
         if self._connection is None or self._process != os.getpid():
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -147,7 +147,7 @@ class TrainingBatches:
         self.ahead = self.size // 2 if directions == "different" else 0
 
     def at(self, step: int) -> Window:
-        """Return the window of a training step. Steps count from 0, through all epochs."""
+        """Return the window of a training step, which counts from 0 through all epochs."""
         epoch, within = divmod(step, self.steps_per_epoch)
         size = self.size
         # An epoch leaves out the last tokens of each stream. With another offset, these are others.

@@ -36,7 +36,7 @@ def join_tok2vec(
 
 
 def get_shim(model: BiLMModel) -> BiLMShim:
-    """Return the shim of a BiLMLayer. It contains the language model."""
+    """Return the shim of a BiLMLayer, which contains the language model."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim

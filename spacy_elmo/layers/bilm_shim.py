@@ -114,7 +114,7 @@ class BiLMShim(Shim):
 
     @property
     def bilm(self) -> AnyBiLM:
-        """The language model. The first access reads its weights.
+        """Language model, whose weights the first access reads.
 
         RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
             the sizes in the config.
@@ -220,7 +220,7 @@ class BiLMShim(Shim):
         return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
 
     def copy(self) -> "BiLMShim":
-        """Copy the shim with its weights. The copy has a new id."""
+        """Copy the shim with its weights, under a new id."""
         return copy_shim(self)
 
     def finish_update(self, optimizer: Optimizer) -> None:

@@ -146,7 +146,7 @@ def forward(
     vectors, bp_mix = model.mix(layers, is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
-        # Only spaCy's taggers check their loss. So check it here for all components.
+        # Only spaCy's taggers check their loss, so check it here for all components.
         check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
         d_layers = bp_mix(d_vectors)
         if report is not None:

@@ -11,7 +11,7 @@ ShimType = TypeVar("ShimType", bound=Shim)
 
 
 def copy_shim(shim: ShimType) -> ShimType:
-    """Copy a shim with its weights. The copy has a new id.
+    """Copy a shim with its weights, under a new id.
 
     Optimizers use the id as a key of the weights, so two shims must not have the same id.
     """

@@ -16,7 +16,7 @@ PRECISIONS = ("float32", "bfloat16", "int8", "auto")
 
 # Number of AllenNLP's character ids: UTF-8 bytes, marks and a masked position.
 N_BYTE_CHARACTERS = 262
-# Limits for sizes from untrusted files. No real model reaches these limits.
+# Limits for sizes from untrusted files, which no real model reaches.
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100

@@ -33,7 +33,7 @@ class Weights:
         self._read = read
 
     def get(self) -> Arrays:
-        """Return the arrays. Read them again if they were dropped.
+        """Return the arrays, which are read again if they were dropped.
 
         RAISES (ValueError): The file has changed since it was read.
         """

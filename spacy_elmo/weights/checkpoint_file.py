@@ -1,4 +1,4 @@
-"""Reader of bilm-tf's checkpoints. It needs TensorFlow."""
+"""Reader of bilm-tf's checkpoints, which needs TensorFlow."""
 
 import re
 from contextlib import AbstractContextManager, nullcontext

@@ -91,7 +91,7 @@ def convert(
 
 
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
-    """Return the format with this name. Without a name, the target's suffix decides.
+    """Return the format with this name or, without a name, with the target's suffix.
 
     A target without a suffix is a pipeline, the first of `FORMATS`.
 

@@ -164,7 +164,7 @@ def build(
     source: File,
     read: Optional[Callable[[], dict[str, np.ndarray]]] = None,
 ) -> FrozenBiLM:
-    """Make a `FrozenBiLM` from its parts. Its provenance contains the name of `source`.
+    """Make a `FrozenBiLM` from its parts, with the name of `source` in its provenance.
 
     source (Union[Path, zipfile.Path]): File or folder of the parameters.
     read (Optional[Callable]): Function from `reread`. With it, the model can drop the parameters

@@ -1,6 +1,6 @@
 """Reader of `classifier.pkl`, the softmax that ELMoForManyLangs' training can save.
 
-ELMoForManyLangs has three kinds of softmax. Each is converted to a full softmax.
+ELMoForManyLangs has three kinds of softmax, which are all converted to a full softmax.
 """
 
 from collections.abc import Mapping

@@ -99,7 +99,7 @@ class NamedModel:
 
     @property
     def path(self) -> Path:
-        """Path of the weights in the cache. The file need not exist."""
+        """Path of the weights in the cache, whether or not the file exists."""
         return self.paths[-1]
 
     @property

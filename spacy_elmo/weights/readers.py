@@ -54,7 +54,7 @@ def make_allennlp_reader(
 
 @registry.weights_readers("spacy-elmo.manylangs.v1")
 def make_manylangs_reader(path: PathSetting) -> Callable[[], "FrozenBiLM"]:
-    """Make a reader of an ELMoForManyLangs model. It reads a path like `read_weights`.
+    """Make a reader of an ELMoForManyLangs model, which reads a path like `read_weights`.
 
     path (Union[str, int, Path]): Folder or zip archive of the model.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
@@ -89,7 +89,7 @@ def _read_allennlp(
 def read_alignment(path: Path, width: int) -> np.ndarray:
     """Read an alignment matrix W, which maps a vector v of one language to `W v` of another.
 
-    Conneau et al. (2018) align word vectors. Schuster et al. (2019) align vectors of ELMo. *Shape:*
+    Conneau et al. (2018) align word vectors, Schuster et al. (2019) align vectors of ELMo. *Shape:*
     `(width, width)`
 
     path (Path): A `.npy` file, or a text file with one row per line and spaces between numbers.

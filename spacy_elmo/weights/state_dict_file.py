@@ -43,7 +43,7 @@ class StateDict(StoredArrays):
 
 
 def read_state_dict(file: Readable) -> StateDict:
-    """Read a state dict. No code from the file is run.
+    """Read a state dict without running code from the file.
 
     RAISES (ValueError): The file is broken, not a state dict, or contains anything but floats.
     """

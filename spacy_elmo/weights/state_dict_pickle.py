@@ -66,7 +66,7 @@ class _Imported(NamedTuple):
 
 
 def read_pickle(stream: BytesIO) -> Any:
-    """Read one pickle. The stream is then at its end.
+    """Read one pickle, and leave the stream at its end.
 
     stream (BytesIO): The pickle, and any bytes after it.
     RETURNS (Any): Strings, numbers, tuples, lists, dicts and `Tensor`.

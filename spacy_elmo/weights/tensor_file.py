@@ -33,7 +33,7 @@ class StoredTensors(StoredArrays):
         return values.shape
 
     def read(self, name: str) -> np.ndarray:
-        """Return a tensor. float64 is converted to float32."""
+        """Return a tensor, with float64 converted to float32."""
         values: np.ndarray = self[name]
         with np.errstate(over="ignore"):
             return values.astype("float32") if values.dtype == "float64" else values

@@ -38,7 +38,7 @@ def read_words(file: File, max_lines: int) -> list[str]:
 
 
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
-    """Read a `.dic` file. It has one `token<TAB>id` per line.
+    """Read a `.dic` file, which has one `token<TAB>id` per line.
 
     If a line has no token, its token is the ideographic space U+3000.
 
@@ -83,7 +83,7 @@ def dic_content(vocabulary: InputVocabulary, name: str) -> str:
 
 
 def read_lines(file: File, max_lines: int) -> list[str]:
-    """Read the lines of a text file. Refuse a file that is too long.
+    """Read the lines of a text file, unless it is too long.
 
     file (Union[Path, zipfile.Path]): A `.gz` file is unpacked.
     RETURNS (List[str]): Without a byte order mark.

@@ -18,7 +18,7 @@ from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
 from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_loss
 
-MAX_TRAINING_TOKENS = 4096  # Maximum per Doc and update. Limits the memory for long sentences.
+MAX_TRAINING_TOKENS = 4096  # Maximum per Doc and update, to limit the memory for long sentences.
 
 
 class CoreferenceResolver(TaskPipe):

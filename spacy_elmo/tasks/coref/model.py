@@ -1,4 +1,4 @@
-"""Coreference model (Lee et al. 2017). It ranks the possible antecedents of each span."""
+"""Coreference model, which ranks the possible antecedents of each span (Lee et al. 2017)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -78,7 +78,7 @@ def build_coref(
 
     1. The representation of a span is the output of a biLSTM at its ends, the attention-weighted
        sum of its words, and an embedding of its width.
-    2. A network scores each span as a mention. The best spans are kept.
+    2. A network scores each span as a mention, and the best spans are kept.
     3. Another network scores each pair of a kept span and an earlier kept span, from both
        representations, their product and their distance.
 

@@ -18,7 +18,7 @@ MEAN_OF = ("muc", "b3", "ceafe")
 class ClusterCounts(NamedTuple):
     """Counts of one metric: precision is `p_right / p_all`, and recall is `r_right / r_all`.
 
-    A metric counts links, mentions or clusters. For several documents, sum each count.
+    A metric counts links, mentions or clusters; for several documents, each count is summed.
     """
 
     p_right: float = 0.0

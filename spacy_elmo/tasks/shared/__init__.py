@@ -89,7 +89,7 @@ class DocHead:
 
 
 def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
-    """Compute `log sum exp` without overflow. Keep the axis, with length 1.
+    """Compute `log sum exp` without overflow, and keep the axis with length 1.
 
     scores (FloatsXd): They may be -inf, but not all in one sum.
     """

@@ -11,7 +11,7 @@ Tags = TypeVar("Tags", bound="BIOTags")
 
 
 class BIOTags:
-    """Converter between labeled spans and BIO tags. A tag is a number.
+    """Converter between labeled spans and BIO tags, which are numbers.
 
     Tag 0 is O. The next tags are B and I of the first label, then B and I of the second label, and
     so on. A tag I can only follow a tag B or I of the same label. Three arrays contain 0 for valid
@@ -100,7 +100,7 @@ class BIOTags:
 
 
 class BILUOTags(BIOTags):
-    """Converter between labeled spans and BILUO tags. A tag is a number.
+    """Converter between labeled spans and BILUO tags, which are numbers.
 
     A span of one token is U. Longer spans begin with B and end with L.
     """
@@ -146,7 +146,7 @@ def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
 
 
 class TagError(ValueError):
-    """Error for an unknown or misplaced tag. `token` is the position of the tag."""
+    """Error for an unknown or misplaced tag, whose position is `token`."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")

@@ -92,7 +92,7 @@ class TaskPipe(TrainablePipe):
         return loss
 
     def initialize(self, get_examples: Getter, *, nlp: Optional[Language] = None) -> None:
-        """Initialize the model. The first examples determine its sizes.
+        """Initialize the model with the sizes that the first examples determine.
 
         RAISES (ValueError): No example has annotation, or the annotation of an example is wrong.
         """
@@ -129,8 +129,8 @@ class TaskPipe(TrainablePipe):
 class SpanPipe(TaskPipe):
     """Base class of components that find labeled spans.
 
-    `cfg["labels"]` contains the labels. After initialization, labels cannot be added. A subclass
-    also defines `_tags`, a BIOTags or BILUOTags for the labels.
+    `cfg["labels"]` contains the labels, which are fixed after initialization. A subclass also
+    defines `_tags`, a BIOTags or BILUOTags for the labels.
     """
 
     advice = "Annotate them there, or set labels in [initialize.components]"
@@ -151,7 +151,7 @@ class SpanPipe(TaskPipe):
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
-        """Add a label. Call this before the model is initialized.
+        """Add a label, before the model is initialized.
 
         RETURNS (int): 1 if the label is new, otherwise 0.
         RAISES (ValueError): The model is initialized.
@@ -176,7 +176,7 @@ class SpanPipe(TaskPipe):
         nlp: Optional[Language] = None,
         labels: Optional[list[str]] = None,
     ) -> None:
-        """Add the labels, and initialize the model. The first examples determine its sizes.
+        """Add the labels, and initialize the model with sizes that the first examples determine.
 
         If the pipe is initialized already, it forgets what it has learned. It keeps its labels, and
         gets the new ones in addition, like spaCy's components.

@@ -81,7 +81,7 @@ class BidirectionalRNN(nn.Module):
 
 
 def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
-    """Compute the outputs of a bidirectional GRU. Shapes are those of `BidirectionalRNN`."""
+    """Compute the outputs of a bidirectional GRU, with the shapes of `BidirectionalRNN`."""
     n, longest, _ = x.shape
     input_weights, weights, input_biases, biases = (
         torch.stack([getattr(rnn, f"{name}_l0{direction}") for direction in ("", "_reverse")])

@@ -44,7 +44,7 @@ class ModuleShim(PyTorchShim):
         return self._model
 
     def create(self, **sizes: int) -> None:
-        """Create the module. `sizes` are keyword arguments of `build`."""
+        """Create the module. The sizes are keyword arguments of `build`."""
         self.cfg = sizes
         # Thinc's arrays are float32, but the user can have set another default type in PyTorch.
         self._model = self.build(**sizes).float().to(get_torch_default_device())

@@ -83,7 +83,7 @@ def score_textpair(
     """Compute the scores of spaCy's `textcat`, and the accuracy.
 
     The accuracy is the share of Docs whose most probable label is the gold label. Docs without a
-    gold label are skipped. Labels of other components are ignored.
+    gold label are skipped, and labels of other components are ignored.
 
     RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and the accuracy `cats_acc`,
         which is None if there is nothing to count.
