@@ -180,8 +180,7 @@ class _Evenly:
     def add(self, item: Any) -> None:
         """Keep an item. If there are too many, drop every second one."""
         self._kept.append(item)
-        # More than the limit are kept, so that `items` can space them evenly at any length of the
-        # stream.
+        # More than the limit are kept, so that `items` can space them evenly for any stream.
         if len(self._kept) == 4 * self._limit:
             self._kept = self._kept[::2]
             self._step *= 2

@@ -162,8 +162,7 @@ class FirstSenses:
             for line in index.read_text("utf8").splitlines():
                 if not line.startswith(" "):  # Lines of the license start with a space.
                     fields = line.split()
-                    # The line ends with the offsets of `fields[2]` synsets, the most frequent
-                    # first.
+                    # The line ends with offsets of `fields[2]` synsets, the most frequent first.
                     self._offsets[f"{fields[0]}%{pos}"] = int(fields[-int(fields[2])])
 
     def find(self, word: str) -> Optional[str]:

@@ -151,11 +151,10 @@ class BiLM(nn.Module):
                 output, hidden[i], cell[i] = lstm(
                     inputs, batch_sizes[steps], hidden[i], cell[i], product_dtype
                 )
+                # As in bilm-tf, the first LSTM has no connection from its input to its output.
                 if i and self.highways:
                     highways = cast(nn.ModuleList, self.highways[d])
                     output = highways[i - 1](output, inputs, product_dtype)
-                # The first LSTM has no such connection, because bilm-tf adds it from the second
-                # layer on.
                 elif i and self.config.use_skip_connections:
                     output = output + inputs
                 parts[i].append(output)
@@ -273,8 +272,7 @@ class BiLM(nn.Module):
                 # `load_state_dict` refuses values for a buffer that is None.
                 bilm.alignment = torch.empty(frozen.alignment.shape)
         copies = {
-            # `from_numpy` shares memory, and the arrays of a frozen model may be a file that is
-            # mapped.
+            # A copy, because `from_numpy` shares memory, and a frozen model never changes.
             name: torch.from_numpy(np.array(values, dtype="float32"))
             for name, values in frozen.arrays().items()
         }

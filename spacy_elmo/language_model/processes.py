@@ -76,8 +76,7 @@ class Processes:
         try:
             yield
         except RuntimeError as error:
-            # gloo raises a plain RuntimeError for a lost connection. Other errors are not ours to
-            # explain.
+            # gloo raises a plain RuntimeError for a lost connection.
             is_lost = isinstance(error, dist.DistError) or "gloo" in str(error)
             if self.size == 1 or not is_lost:
                 raise

@@ -135,8 +135,7 @@ class Vocabulary(InputVocabulary):
         RAISES (ValueError): The file is not a vocabulary, or not UTF-8.
         """
         with named_errors(path):
-            # Not `splitlines`, which also splits at characters that words may contain, such as
-            # U+2028.
+            # Not `splitlines`, which also splits at characters of words, such as U+2028.
             return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
 
     def to_disk(self, path: Path) -> None:

@@ -139,7 +139,7 @@ def _changed_entries(pipe: str, settings: dict[str, Any], meta_file: Path) -> It
     """
     import spacy
 
-    # A new pipe has the defaults. This package is below `pipeline` and cannot import them.
+    # A new pipe has the defaults. This package is below `pipeline`, and may not import it.
     new = spacy.blank("xx")
     new.add_pipe("elmo", config={"weights": None})
     defaults = new.config["components"]["elmo"]

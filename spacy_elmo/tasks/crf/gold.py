@@ -48,7 +48,7 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
                     f"one label per token. Use spancat for spans that overlap"
                 )
                 raise span_error(one, spans_key, fault)
-        # spaCy aligns only entities. The reference itself must not change, so a copy gets them.
+        # The function below reads entities. The reference must not change, so a copy gets them.
         example = Example(example.predicted, copy_tokens(example.reference))
         example.reference.set_ents(group)
     elif spans_key is not None or not example.reference.has_annotation("ENT_IOB"):

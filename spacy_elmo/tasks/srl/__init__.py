@@ -95,8 +95,7 @@ class SemanticRoleLabeler(SpanPipe):
             segments = [self.segmenter(doc) for doc in group]
             score = self.model.predict(group)
             predicates = self._find_predicates(group, segments, score)
-            # Long sentences are scored first, but the predicates of a Doc have the order of the
-            # text.
+            # Long sentences are scored first, but the predicates keep the order of the text.
             frames: list[Any] = [
                 None if one is None else dict.fromkeys(sorted(one)) for one in predicates
             ]
