@@ -39,6 +39,7 @@ class BidirectionalRNN(nn.Module):
     """Recurrent layer that reads in both directions.
 
     nO (int): Width of the output, half of it from each direction.
+    cell (str): "lstm" or "gru".
     """
 
     def __init__(self, nI: int, nO: int, cell: str = "lstm"):
