@@ -84,13 +84,9 @@ def setup_gpu(gpu_id: int) -> None:
 
 
 def init_residual(model: "Model", X: Any, Y: Any) -> None:
-    """Initialize a residual layer.
+    """Initialize Thinc's layer `residual(...)` from a batch of inputs and one of outputs.
 
     Seen in Thinc 8.3.14: `thinc.layers.residual.init`.
-
-    model (Model): The layer. Thinc calls it `residual(...)`.
-    X (Any): A batch of inputs.
-    Y (Any): A batch of outputs, from which Thinc infers the layer's width.
     """
     from thinc.layers.residual import init
 
@@ -104,9 +100,6 @@ def sigmoid_backward(gradient: "Tensor", outputs: "Tensor", out: "Tensor") -> No
     """Write the gradient before a sigmoid to `out`, without a copy. It can be `gradient` itself.
 
     Seen in PyTorch 2.13: `torch.ops.aten.sigmoid_backward.grad_input`.
-
-    gradient (Tensor): Gradient of the sigmoid's outputs.
-    outputs (Tensor): The outputs.
     """
     import torch
 
@@ -117,9 +110,6 @@ def tanh_backward(gradient: "Tensor", outputs: "Tensor", out: "Tensor") -> None:
     """Write the gradient before a tanh to `out`, without a copy. It can be `gradient` itself.
 
     Seen in PyTorch 2.13: `torch.ops.aten.tanh_backward.grad_input`.
-
-    gradient (Tensor): Gradient of the tanh's outputs.
-    outputs (Tensor): The outputs.
     """
     import torch
 
@@ -129,10 +119,9 @@ def tanh_backward(gradient: "Tensor", outputs: "Tensor", out: "Tensor") -> None:
 def clip_backward(gradient: "Tensor", clipped: "Tensor", bound: float) -> None:
     """Set a gradient to 0, in place, where values were clipped to `-bound` or `bound`.
 
-    Seen in PyTorch 2.13: `torch.ops.aten.hardtanh_backward.grad_input`.
+    Values at a bound count as clipped.
 
-    gradient (Tensor): Gradient of the clipped values.
-    clipped (Tensor): The clipped values. Values at a bound count as clipped.
+    Seen in PyTorch 2.13: `torch.ops.aten.hardtanh_backward.grad_input`.
     """
     import torch
 

@@ -47,12 +47,10 @@ def measure_changes(
     because occurrences in the same Doc depend on each other. Otherwise it shuffles the labels of
     occurrences.
 
-    units (Floats2d): Vectors of the occurrences, of length 1. *Shape:* `(n, width)`
+    units (Floats2d): Vectors of length 1. *Shape:* `(n, width)`
     labels (Sequence[str]): The label of each occurrence.
-    docs (Sequence[object]): The Doc of each occurrence.
     n_permutations (int): Number of random divisions of each two groups.
-    seed (int): Seed of the divisions.
-    RETURNS (List[Change]): The changes, sorted by label. Empty if there are more than 8 labels.
+    RETURNS (List[Change]): Sorted by label. Empty if there are more than 8 labels.
     """
     known = sorted(set(labels))
     if len(known) > MAX_LABELS:
@@ -84,7 +82,7 @@ def _permuted(
     rng = np.random.default_rng(seed)
     real = (n_of_one > 0).astype("float64")
     divisions = np.vstack([real, rng.permuted(np.tile(real, (n_permutations, 1)), axis=1)])
-    # The cosine of two means is the cosine of two sums.
+    # The cosine of two means is the cosine of two sums, because lengths do not change a cosine.
     first = divisions @ sums
     second = sums.sum(axis=0) - first
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)

@@ -21,7 +21,6 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
     (Rousseeuw 1987). If this silhouette is below 0.1, all vectors are one cluster.
 
     vectors (Floats2d): *Shape:* `(n, width)`
-    seed (int): Seed of k-means.
     RETURNS (Tuple[Ints1d, Optional[float]]): The cluster of each vector, where 0 is the largest
         cluster, *Shape:* `(n,)`; and the largest mean silhouette, from -1 to 1, or None if there
         are too few different vectors.
@@ -32,6 +31,7 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
 
     one = np.zeros(len(vectors), dtype="int64")
     n_different = len(np.unique(vectors.round(4), axis=0))
+    # The silhouette is defined only for 2 to n - 1 clusters.
     counts = range(2, min(MAX_CLUSTERS, n_different, len(vectors) - 1) + 1)
     if not counts:
         return one, None
@@ -48,17 +48,14 @@ def find_clusters(vectors: Floats2d, *, seed: int = 0) -> tuple[Ints1d, Optional
     if silhouette < MIN_SILHOUETTE:
         return one, silhouette
     order = np.argsort(-np.bincount(numbers), kind="stable")
+    # `argsort` of a permutation is its inverse: the new number of each cluster.
     return np.argsort(order)[numbers], silhouette
 
 
 def match_clusters(numbers: Ints1d, others: Ints1d) -> Ints1d:
-    """Renumber clusters, so that they match other clusters of the same vectors.
+    """Renumber the clusters of vectors, so that they match other clusters of the same vectors.
 
-    As many vectors as possible get the same number as in the other clusters.
-
-    numbers (Ints1d): The cluster of each vector, a number from 0. *Shape:* `(n,)`
-    others (Ints1d): The cluster of each vector among the other clusters. *Shape:* `(n,)`
-    RETURNS (Ints1d): The new number of each vector's cluster. *Shape:* `(n,)`
+    As many vectors as possible get the same number as in the other clusters. *Shape:* `(n,)` each
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -76,8 +73,6 @@ def agreement(numbers: Ints1d, senses: Sequence[str]) -> tuple[float, float]:
     random division.
 
     numbers (Ints1d): The cluster of each occurrence, at least one. *Shape:* `(n,)`
-    senses (Sequence[str]): The gold sense of each occurrence.
-    RETURNS (Tuple[float, float]): Purity, and adjusted Rand index.
     """
     from sklearn.metrics import adjusted_rand_score
     from sklearn.metrics.cluster import contingency_matrix
@@ -99,9 +94,8 @@ def typical_words(
 
     contexts (Sequence[Sequence[str]]): The words around each occurrence.
     numbers (Ints1d): The cluster of each occurrence. *Shape:* `(n,)`
-    n (int): Maximum number of words per cluster.
-    RETURNS (Dict[int, List[str]]): The words of each cluster, the most typical first. A list is
-        empty if the other clusters have no contexts.
+    RETURNS (Dict[int, List[str]]): At most n words of each cluster, the most typical first; none if
+        the other clusters have no contexts.
     """
     counts = {number: Counter[str]() for number in sorted(set(numbers.tolist()))}
     for context, number in zip(contexts, numbers.tolist()):

@@ -33,9 +33,6 @@ TOKENS_AT_A_TIME = 16_384
 def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
     """Read the Docs of a .spacy file, or of all such files in a folder.
 
-    path (Path): The file or folder.
-    vocab (Vocab): The vocab of the Docs.
-    YIELDS (Doc): A Doc.
     RAISES (ValueError): The corpus is missing, or cannot be read.
     """
     path = user_path(path)
@@ -49,12 +46,7 @@ def read_annotated_docs(path: Path, vocab: Vocab) -> Iterator[Doc]:
 
 
 def with_layers(pipe: Elmo, docs: Iterable[Doc]) -> Iterator[tuple[Doc, Floats3d]]:
-    """Compute the layers of Docs in batches, and yield each Doc with its layers.
-
-    pipe (Elmo): The pipe with the language model.
-    docs (Iterable[Doc]): The Docs.
-    YIELDS (Tuple[Doc, Floats3d]): A Doc, and its layers. *Shape:* `(L + 1, n_tokens, 2P)`
-    """
+    """Compute the layers of Docs in batches. Yield each Doc with its `(L + 1, n_tokens, 2P)`."""
     for batch in by_tokens(docs, TOKENS_AT_A_TIME, DOCS_AT_A_TIME):
         yield from zip(batch, pipe.predict(batch))
 
@@ -69,11 +61,11 @@ def read_corpus_docs(
     inputs (Sequence[str]): Files, folders or globs of text, and .spacy files.
     format (str): Format of text files: 'sentences' (one per line) or 'text' (running text).
     lang (Optional[str]): Language of spaCy's tokenizer, for the format 'text'.
-    YIELDS (Doc): A Doc.
     RAISES (ValueError): A file is missing or cannot be read.
     """
     annotated = [Path(name) for name in inputs if name.endswith(FILE_TYPE)]
     others = [name for name in inputs if not name.endswith(FILE_TYPE)]
+    # A file that two globs match is read only once.
     files = list(dict.fromkeys(find_files(others)))
     # A .spacy file does not store its number of tokens, so the total is unknown.
     total = None if annotated else estimate_tokens(files, format=format)
@@ -211,16 +203,15 @@ def read_sample(nlp: Language, path: Path, task: Task, *, limit: int = 0, seed: 
 
     nlp (Language): A pipeline with a pipe `elmo`.
     path (Path): A .spacy file, or a folder of them. Its tokens and sentences are used.
-    task (Task): The task.
     limit (int): Maximum number of items; 0 for all.
-    seed (int): Seed for the choice of Docs.
-    RETURNS (Sample): The items, in the order of the corpus.
+    RETURNS (Sample): In the order of the corpus.
     RAISES (ValueError): The corpus cannot be read, or has no labels.
     """
     if limit < 0:
         raise ValueError(f"the limit must be at least 0, got {limit}")
     pipe = elmo_pipe(nlp)
     n_items = _choose(nlp.vocab, path, task, limit, seed)
+    # The corpus is read a second time, because its Docs may not fit in memory.
     docs = (doc for doc, n in zip(read_annotated_docs(path, nlp.vocab), n_items) if n)
     counts = filter(None, n_items)
     config = pipe.bilm.config
@@ -242,8 +233,6 @@ def check_inputs(names: Optional[Sequence[str]], n_layers: int) -> Sequence[str]
 
     names (Optional[List[str]]): Numbers of layers, "average" or "concat". Default: all layers, and
         "average".
-    n_layers (int): Number of LSTM layers of the language model.
-    RETURNS (List[str]): The names of the inputs.
     RAISES (ValueError): An input does not exist, or is given twice.
     """
     known = [*map(str, range(n_layers + 1)), "average", "concat"]
@@ -278,9 +267,7 @@ def select_input(layers: Floats3d, name: str) -> Floats2d:
 def unit_vectors(vectors: Floats2d, dtype: str = "float64") -> Floats2d:
     """Scale vectors to length 1, so that dot products are cosines.
 
-    vectors (Floats2d): *Shape:* `(n, width)`
-    dtype (str): Dtype of the result.
-    RETURNS (Floats2d): The vectors; zeros stay zeros. *Shape:* `(n, width)`
+    RETURNS (Floats2d): Zeros stay zeros. *Shape:* `(n, width)`
     """
     vectors = vectors.astype(dtype)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -19,7 +19,6 @@ class Neighbor(NamedTuple):
     """Token of a corpus, with its sentence and its similarity to the query token.
 
     similarity (float): Cosine of both vectors.
-    sentence (Tuple[str, ...]): The tokens of the sentence.
     position (int): Position of the token in the sentence, from 0.
     """
 
@@ -51,15 +50,13 @@ def find_neighbors(
     words with the most similar spelling.
 
     nlp (Language): A pipeline. The settings of its pipe `elmo` are used.
-    sentence (Sequence[str]): The tokens of the sentence.
-    position (int): The position of the token, from 0.
-    corpus (Iterable[Doc]): The corpus. It is not kept in memory.
+    corpus (Iterable[Doc]): It is not kept in memory.
     layer (str): Number of a layer, "top", or "average" for the mean of all layers.
     n (int): Maximum number of neighbors.
     same_word (Optional[bool]): True: only occurrences of the same word (ignoring case). False:
         only other words. None: both.
-    RETURNS (List[Neighbor]): The neighbors, the nearest first. Neighbors with equal similarity have
-        the order of the corpus.
+    RETURNS (List[Neighbor]): The nearest first. Neighbors with equal similarity have the order of
+        the corpus.
     RAISES (ValueError): The layer does not exist, the corpus has no such tokens, or n is below 1.
     """
     if n < 1:
@@ -105,6 +102,7 @@ def _best(
     minimum = known[-1].similarity if len(known) == n else -np.inf
     found = {key(neighbor): neighbor for neighbor in known}
     for i in np.argsort(-similarities, kind="stable").tolist():
+        # The rest is less similar. At most n neighbors were known, so 2 n contain n of this Doc.
         if similarities[i] <= minimum or len(found) == 2 * n:
             break
         sentence = doc[i].sent if doc.has_annotation("SENT_START") else doc[:]
@@ -126,7 +124,6 @@ def _word(neighbor: Neighbor) -> str:
 def find_token(tokens: Sequence[str], wanted: str) -> int:
     """Find a token of a sentence, and return its position.
 
-    tokens (Sequence[str]): The tokens of the sentence.
     wanted (str): A position from 0, or a word that occurs once.
     RAISES (ValueError): There is no such token, or there are several.
     """

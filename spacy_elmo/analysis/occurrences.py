@@ -24,7 +24,6 @@ ORIGIN = tuple((name, extension_key(name)) for name in ("source", "date"))
 class Occurrence(NamedTuple):
     """Occurrence of a word in a Doc.
 
-    doc (Doc): The Doc.
     start (int): Index of the first token.
     end (int): Index after the last token.
     sense (str): Gold sense, or "" if there is none.
@@ -75,15 +74,13 @@ def draw_occurrences(
     If a word has more occurrences than the limit, the sample consists of every n-th occurrence. So
     the number of Docs in memory is limited, and the result is deterministic.
 
-    docs (Iterable[Doc]): The corpus.
-    words (Sequence[str]): The words. A word of several tokens has spaces between the tokens.
+    words (Sequence[str]): A word of several tokens has spaces between the tokens.
     limit (int): Maximum number of occurrences per word.
     gold (Optional[str]): "spans:NAME", a span group whose labels are senses. If given, only spans
         of this group are occurrences.
     ignore_case (bool): Whether *Bank* is an occurrence of *bank*.
     vocab (Optional[Vocab]): If given, the tokens and sentences of Docs are copied to this vocab,
         so that the memory of the original Docs and vocabs can be freed.
-    RETURNS (List[Drawn]): The occurrences of each word, in the order of the words.
     RAISES (ValueError): A word is empty, the limit is below 1, `gold` has another format, no span
         of the group has a label, or none of the words occurs.
     """
@@ -126,13 +123,12 @@ def draw_occurrences(
 
 
 def occurrence_layers(pipe: Elmo, occurrences: Sequence[Occurrence], *, name: str = "") -> Floats3d:
-    """Compute the layers of occurrences of words. The model reads each Doc once.
+    """Compute the layers of occurrences of words, and read each Doc only once.
 
     pipe (Elmo): The pipe with the language model.
     occurrences (Sequence[Occurrence]): Occurrences, grouped by Doc.
     name (str): Text before the progress bar.
-    RETURNS (Floats3d): The layers; for a word of several tokens, the mean of its tokens.
-        *Shape:* `(L + 1, n, 2P)`, float32
+    RETURNS (Floats3d): float32. A word of several tokens has their mean. *Shape:* `(L + 1, n, 2P)`
     """
     config = pipe.bilm.config
     vectors = np.empty((config.n_layers + 1, len(occurrences), config.width), dtype="float32")
@@ -184,6 +180,7 @@ class _Evenly:
     def add(self, item: Any) -> None:
         """Keep an item. If there are too many, drop every second one."""
         self._kept.append(item)
+        # More than the limit are kept, so that `items` can space them evenly for any stream.
         if len(self._kept) == 4 * self._limit:
             self._kept = self._kept[::2]
             self._step *= 2

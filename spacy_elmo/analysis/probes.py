@@ -25,7 +25,7 @@ SAME = 1e-6  # Smaller differences between cosines are rounding errors, so they 
 # test occurrences. Result: the predicted senses, and whether the fit converged.
 Predict = Callable[[Floats2d, Strings, Floats2d], tuple[list[str], bool]]
 
-# scikit-learn's C, the inverse of the penalty. We tried 1, 0.1, 0.01 and 0.001. 1 is the best for
+# scikit-learn's C, the inverse of the penalty. Of 1, 0.1, 0.01 and 0.001, 1 is the best for
 # senses. For tags it is within 0.2 points of the best value, for SST-5 it is 1 to 5 points worse.
 STRENGTH = 1.0
 TOLERANCE = 1e-4  # With 1e-3, tags lose 0.7 points from layer 0, and less than 0.1 from layer 2.
@@ -93,9 +93,7 @@ def probe(
     inputs (Optional[List[str]]): The inputs of probes: numbers of layers ("0"), "average" (mean of
         all layers), "concat" (all layers concatenated). Default: each layer, and "average".
     limit (int): Maximum number of items (tokens, spans or Docs) from each corpus; 0 for all.
-    seed (int): Seed for the choice of Docs if a corpus has more items.
     neighbors (int): Number of neighbors that vote for a sense.
-    RETURNS (ProbeReport): The scores.
     RAISES (ValueError): An argument is wrong, or a corpus cannot be read.
     RAISES (ImportError): scikit-learn is not installed.
     """
@@ -129,9 +127,7 @@ def probe_labels(train: Sample, test: Sample, inputs: Strings) -> Iterator[Row]:
     See Peters et al. 2018, section 5.3 and table 6. Test items whose label is not in the training
     data count as wrong.
 
-    train (Sample): The training items.
-    test (Sample): The test items.
-    inputs (List[str]): The inputs: layers, "average", "concat".
+    inputs (List[str]): Layers, "average" or "concat".
     YIELDS (Row): One row per baseline (most frequent label; most frequent label of the word, except
         for labels of Docs), then one row per input. Scores: "accuracy"; and "macro_f", the mean F1
         of the labels in the test data.
@@ -156,9 +152,7 @@ def probe_senses(train: Sample, test: Sample, inputs: Strings, *, k: int = 1) ->
     and table 5), and one logistic regression per word. If a word has no training occurrence, all
     methods predict the most frequent sense of the whole training data.
 
-    train (Sample): The training occurrences.
-    test (Sample): The test occurrences.
-    inputs (List[str]): The inputs: layers, "average", "concat".
+    inputs (List[str]): Layers, "average" or "concat".
     k (int): Number of neighbors that vote.
     YIELDS (Row): The baseline, then one row per method and input. Scores: "accuracy" over all
         occurrences, and "word_accuracy", the mean of the words' accuracies.
@@ -188,11 +182,8 @@ def nearest_senses(known: Floats2d, senses: Strings, asked: Floats2d, *, k: int 
     sense that is more frequent in `senses` wins. So if all vectors are equal, as in layer 0, the
     prediction is the most frequent sense.
 
-    known (Floats2d): Vectors of the training occurrences. *Shape:* `(n_known, width)`
-    senses (List[str]): Senses of the training occurrences.
-    asked (Floats2d): Vectors of the test occurrences. *Shape:* `(n_asked, width)`
-    k (int): Number of neighbors that vote.
-    RETURNS (List[str]): The predicted senses.
+    known (Floats2d): Vectors of training occurrences with `senses`. *Shape:* `(n_known, width)`
+    asked (Floats2d): Vectors of test occurrences. *Shape:* `(n_asked, width)`
     """
     cosines = unit_vectors(asked) @ unit_vectors(known).T
     k = min(k, len(senses))
@@ -243,13 +234,7 @@ def most_frequent(labels: Strings) -> str:
 
 
 def most_frequent_by_word(labels: Strings, words: Strings, asked: Strings) -> list[str]:
-    """Predict the most frequent label of each word, or of all words if the word is unknown.
-
-    labels (List[str]): Labels of the training data.
-    words (List[str]): Words of the training data.
-    asked (List[str]): Words of the test data, which get the labels.
-    RETURNS (List[str]): The predicted labels.
-    """
+    """Predict the most frequent label of each word, or of all words if the word is unknown."""
     places = positions_by_word(words).items()
     known = {word: most_frequent([labels[i] for i in found]) for word, found in places}
     default = most_frequent(labels)
@@ -271,13 +256,12 @@ def _sense_scores(predicted: Strings, test: Sample) -> dict[str, float]:
 
 
 def fit_and_predict(train: Floats2d, labels: Strings, test: Floats2d) -> tuple[list[str], bool]:
-    """Fit a multinomial logistic regression on labeled vectors, and predict labels.
+    """Fit a multinomial logistic regression on labeled vectors, and predict labels of test vectors.
 
     Each feature is standardized to mean 0 and variance 1 in the training data.
 
-    train (Floats2d): Training vectors. *Shape:* `(n_train, width)`
-    labels (List[str]): Labels of the training vectors.
-    test (Floats2d): Test vectors. *Shape:* `(n_test, width)`
+    train (Floats2d): *Shape:* `(n_train, width)`
+    test (Floats2d): *Shape:* `(n_test, width)`
     RETURNS (Tuple[List[str], bool]): The predicted labels, and whether the fit converged.
     """
     from sklearn.exceptions import ConvergenceWarning
@@ -285,6 +269,7 @@ def fit_and_predict(train: Floats2d, labels: Strings, test: Floats2d) -> tuple[l
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    # scikit-learn refuses data with only one label.
     if len(set(labels)) == 1:
         return [labels[0]] * len(test), True
     regression = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=MAX_ITERATIONS)

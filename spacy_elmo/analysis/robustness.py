@@ -37,7 +37,7 @@ def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
     kind (str): "keyboard" (a neighboring key), "ocr" (confused letters), "misspellings" (frequent
         English misspellings), or a letter case: "lower", "upper" or "title".
     lang (str): Language of the keyboard. Unknown languages use QWERTY.
-    RETURNS (Callable[[str], List[str]]): The function. Its result can be empty.
+    RETURNS (Callable[[str], List[str]]): Its result can be empty.
     RAISES (ValueError): There is no such kind.
     """
     if kind == "misspellings":
@@ -55,6 +55,7 @@ def make_damage(kind: str, lang: str) -> Callable[[str], list[str]]:
     if kind == "keyboard":
         rows = zip(KEYBOARDS.get(lang, QWERTY), ROW_OFFSETS)
         keys = [(key, x + dx, y) for y, (row, dx) in enumerate(rows) for x, key in enumerate(row)]
+        # Centers of keys that touch are at most 1.25 key widths apart, all others at least 1.6.
         pairs = [(a, b) for a, x, y in keys for b, u, v in keys if 0 < hypot(x - u, y - v) < 1.3]
         pairs += [(a.upper(), b.upper()) for a, b in pairs]
     elif kind == "ocr":
@@ -80,23 +81,22 @@ def measure_robustness(
 ) -> Iterator[dict[str, Any]]:
     """Evaluate a pipeline on text with damaged words, at several rates.
 
-    nlp (Language): The pipeline.
-    examples (Sequence[Example]): The gold data.
     kinds (Sequence[str]): Kinds of damage (see `make_damage`). "case" stands for all letter cases.
     rates (Sequence[float]): Shares of the words to damage, from 0 to 1.
-    seed (int): Seed for the choice of words and forms.
-    YIELDS (dict): "damage" (the kind), "rate", "damaged" and "scores". "damaged" is the share of
-        words that are damaged. It is lower than the rate if too few words have a damaged form.
+    YIELDS (dict): "damage" (the kind), "rate", "scores", and "damaged": the share of damaged words,
+        which is lower than the rate if too few words have a damaged form.
     """
     names = [name for kind in kinds for name in (CASES if kind == "case" else (kind,))]
     damages = {name: make_damage(name, nlp.lang) for name in names}
     n_words = sum(any(map(str.isalpha, t.text)) for each in examples for t in each.predicted)
     clean = nlp.evaluate(examples)
     for kind, damage in damages.items():
+        # A new generator: the damage of a kind does not depend on the kinds before it.
         rng = np.random.default_rng(seed)
         changes = []
         for number, example in enumerate(examples):
             for i, j in shared_tokens(example):
+                # A Doc cannot contain an empty word.
                 forms = list(filter(None, damage(example.predicted[i].text)))
                 if forms:
                     changes.append((number, i, j, forms[rng.integers(len(forms))]))
@@ -123,11 +123,9 @@ def shared_tokens(example: Example) -> Iterator[tuple[int, int]]:
 
 
 def replace_words(doc: Doc, words: dict[int, str]) -> Doc:
-    """Copy a Doc, and replace some words. Tokenization, spaces and annotation stay unchanged.
+    """Copy a Doc, and replace some words, by position. Without new words, return the Doc itself.
 
-    doc (Doc): The Doc.
-    words (Dict[int, str]): The new words, by position.
-    RETURNS (Doc): The copy, or the Doc itself if there are no new words.
+    Tokenization, spaces and annotation stay unchanged.
     """
     if not words:
         return doc

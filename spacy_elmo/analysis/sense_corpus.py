@@ -64,7 +64,6 @@ def read_sense_corpus(path: Path) -> list[Sentence]:
     * .jsonl, perhaps compressed: one sentence per line with "words", "keys" (for each word a
       list of sense keys, or null) and "doc", the name of the document.
 
-    path (Path): The file.
     RAISES (ValueError): The file is missing, broken or has another format, or no word has a sense.
     """
     path = user_path(path)
@@ -99,6 +98,7 @@ def _read_xml(path: Path) -> Iterator[Sentence]:
                 [senses[word.attrib["id"]] if word.tag == "instance" else [] for word in element],
                 element.attrib["id"].split(".")[0],
             )
+            # Otherwise the words of all sentences stay in memory.
             element.clear()
 
 
@@ -162,6 +162,7 @@ class FirstSenses:
             for line in index.read_text("utf8").splitlines():
                 if not line.startswith(" "):  # Lines of the license start with a space.
                     fields = line.split()
+                    # The line ends with offsets of `fields[2]` synsets, the most frequent first.
                     self._offsets[f"{fields[0]}%{pos}"] = int(fields[-int(fields[2])])
 
     def find(self, word: str) -> Optional[str]:

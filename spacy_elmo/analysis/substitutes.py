@@ -39,8 +39,6 @@ def find_substitutes(
     with a state of zeros. The log-probabilities of both directions are added and normalized. `<S>`,
     `</S>` and `<UNK>` (which stands for thousands of words) are no substitutes.
 
-    model (FrozenLanguageModel): The model.
-    sentence (Sequence[str]): The tokens of the sentence.
     position (int): Position of the token to replace, from 0.
     n (int): Maximum number of words.
     RETURNS (Tuple[List[Substitute], Optional[Substitute]]): The substitutes, most

@@ -49,7 +49,6 @@ def disambiguate(
         layers), "concat" (all layers concatenated). Default: each layer, and "average".
     backoff (Optional[str]): Rule for equally near senses, and for words that are not in the
         training text (unknown words):
-
         * "frequent": the most frequent sense; no answer for unknown words
         * a folder of WordNet's database: the most frequent sense; WordNet's first sense for unknown
           words
@@ -72,6 +71,7 @@ def disambiguate(
     by_count = {word: [sense for sense, _ in c.most_common()] for word, c in counts.items()}
     frequent = [by_count.get(word, [other])[0] for word, other in zip(words, without)]
     rows.append(Row("most frequent sense", "", _scores(frequent, wanted), 0.0))
+    # Without a rule for ties, they are decided by the order of the training text.
     senses = by_count if backoff else {word: list(found) for word, found in counts.items()}
     start = time.perf_counter()
     means = _mean_vectors(nlp, known)

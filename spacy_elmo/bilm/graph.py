@@ -19,11 +19,7 @@ from .model import BiLM, joined_state
 class RecordedStacks(nn.Module):
     """Module that runs the LSTM stacks of a biLM on windows of one shape, without padding.
 
-    bilm (BiLM): The biLM, on a GPU.
-    n_rows (int): Number of sequences in a window.
-    n_steps (int): Number of tokens of each sequence.
-    product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
-        weights.
+    product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
     """
 
     def __init__(
@@ -38,14 +34,12 @@ class RecordedStacks(nn.Module):
         self.streams = [torch.cuda.Stream() for _ in self.rows[1:]]
 
     def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, ...]:
-        """Run the stacks. The states have no gradient.
+        """Run the stacks from the states of a BiLMState. The states have no gradient.
 
         inputs (Tensor): Token vectors, first the forward items and then the backward items.
             *Shape:* `(n_directions * n_items, P)`
-        hidden (Tensor): `hidden` of the initial BiLMState.
-        cell (Tensor): `cell` of the initial BiLMState.
-        RETURNS (Tuple[Tensor, ...]): Three tensors: the top layer, in the shape of the inputs;
-            hidden and cell state after the window.
+        RETURNS (Tuple[Tensor, ...]): The top layer, in the shape of the inputs; hidden and cell
+            state after the window.
         """
         main, found, state = torch.cuda.current_stream(), [], BiLMState(hidden, cell)
         for d, stream in enumerate([main, *self.streams]):
@@ -54,6 +48,7 @@ class RecordedStacks(nn.Module):
                 args = (d, inputs, self.rows[d], self.batch_sizes, state)
                 found.append(self.bilm.run_stack(*args, product_dtype=self.product_dtype))
         for stream in self.streams:
+            # The current stream reads all results below, so it must wait for the other streams.
             main.wait_stream(stream)
         layers, *ended = zip(*found)
         after = joined_state(*ended).detach()
@@ -66,6 +61,7 @@ class RecordedStacks(nn.Module):
         """
         # PyTorch warns that gradients move to another stream than in the recording.
         warnings.filterwarnings("ignore", "The AccumulateGrad node's stream does not match")
+        # The values of the sample do not matter: a call copies its own inputs to their place.
         state = self.bilm.zero_state(self.batch_sizes[0])
         n_items = sum(len(rows) for rows in self.rows)
         inputs = state.hidden.new_zeros(n_items, state.hidden.shape[-1]).requires_grad_()

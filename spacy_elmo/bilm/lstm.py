@@ -25,7 +25,6 @@ class ProjectedLSTM(nn.Module):
 
     Without a projection the output is not clipped.
 
-    config (BiLMConfig): The sizes.
     layer (int): Index of the layer, from 0.
     """
 
@@ -68,8 +67,7 @@ class ProjectedLSTM(nn.Module):
         batch_sizes (List[int]): Number of running rows at each step, in non-increasing order.
         hidden (Tensor): Initial hidden state. *Shape:* `(batch_sizes[0] or more, P)`
         cell (Tensor): Initial cell state. *Shape:* `(batch_sizes[0] or more, D)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
-            weights.
+        product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
         RETURNS (Tuple[Tensor, Tensor, Tensor]): The outputs, packed like the inputs, and the hidden
             and cell state of each row after its last step.
         """
@@ -81,12 +79,15 @@ class ProjectedLSTM(nn.Module):
             options = SequenceOptions(batch_sizes, self.cell_clip, self.proj_clip, product_dtype)
             weights = (self.input_weight, self.state_weight, self.full_bias(), self.projection)
             outputs, *ended = ProjectedLSTMSequence.apply(inputs, *started, *weights, options)
+        # Rows without a step in this window keep their state.
         rest = hidden[n_rows:], cell[n_rows:]
         hidden, cell = (torch.cat(pair) for pair in zip(ended, rest))
         return outputs, hidden, cell
 
     def full_bias(self) -> Tensor:
         """Return the bias with `FORGET_BIAS` added to the forget gates."""
+        # Added here and not to the parameter, because files of weights have no forget bias, as in
+        # bilm-tf.
         offset = torch.zeros_like(self.bias)
         lstm_dim = len(offset) // 4
         offset[2 * lstm_dim : 3 * lstm_dim] = FORGET_BIAS
@@ -105,12 +106,11 @@ def fused_lstm(
 
     Arguments and results are the same as for `ProjectedLSTM.forward`, except for `product_dtype`:
     this function uses it for the state and the gates, too.
-
-    lstm (ProjectedLSTM): The layer.
     """
     dtype = product_dtype or inputs.dtype
     bias = lstm.full_bias()
     weights = [swapped_gates(w) for w in (lstm.input_weight, lstm.state_weight, bias)]
+    # PyTorch has two biases and adds them; ours is the first.
     weights.append(torch.zeros_like(bias))
     if lstm.projection is not None:
         weights.append(lstm.projection)
@@ -150,13 +150,9 @@ class HighwayConnection(nn.Module):
     def forward(
         self, outputs: Tensor, inputs: Tensor, product_dtype: Optional[torch.dtype] = None
     ) -> Tensor:
-        """Mix the outputs and inputs of a layer with the gate.
+        """Mix the outputs h and inputs x of a layer with the gate. *Shape:* `(n, P)` each.
 
-        outputs (Tensor): Outputs of the LSTM layer, h. *Shape:* `(n, P)`
-        inputs (Tensor): Inputs of the LSTM layer, x. *Shape:* `(n, P)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix product. Default: the type of the
-            weights.
-        RETURNS (Tensor): *Shape:* `(n, P)`
+        product_dtype (Optional[torch.dtype]): Type of the product; None: the weights' type.
         """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
         return torch.lerp(inputs, outputs, gate)
@@ -177,11 +173,9 @@ class BiLMState:
         return self.hidden.shape[2]
 
     def rows(self, index: Union[Tensor, np.ndarray, Sequence[int]]) -> "BiLMState":
-        """Return the states of some sequences, in the order of `index`.
+        """Return a copy of the states of some sequences, in the order of `index`.
 
-        index (Union[Tensor, numpy.ndarray, Sequence[int]]): Indices of the sequences. An index may
-            occur more than once.
-        RETURNS (BiLMState): A copy of their states.
+        index (Union[Tensor, numpy.ndarray, Sequence[int]]): An index may occur more than once.
         """
         index = torch.as_tensor(index, dtype=torch.int64, device=self.hidden.device)
         return BiLMState(self.hidden.index_select(2, index), self.cell.index_select(2, index))

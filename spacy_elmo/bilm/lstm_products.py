@@ -24,8 +24,7 @@ class ForwardProducts:
 
     *Shapes:* see `ProjectedLSTMSequence`.
 
-    weights (Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]): Input weight, state weight, bias and
-        projection.
+    weights (Tuple[Tensor, ...]): Input weight, state weight, bias and projection or None.
     dtype (Optional[torch.dtype]): Type of the products. Default: the type of the weights.
     """
 
@@ -66,9 +65,9 @@ class BackwardProducts:
     have read them. In a lower precision, there is only one chunk, because a sum over several
     chunks would be rounded once per chunk.
 
-    weights (Tuple[Tensor, Tensor, Optional[Tensor]]): Input weight, state weight and projection.
+    weights (Tuple[Tensor, ...]): Input weight, state weight, and projection or None.
     read (Tensor): Input and previous hidden state of every item. *Shape:* `(n, n_inputs + P)`
-    n_rows (int): Number of sequences in the first step. Later steps have no more than that.
+    n_rows (int): Number of sequences in the first step. Later steps have no more.
     dtype (Optional[torch.dtype]): Type of the products. Default: the type of `read`.
     """
 
@@ -91,11 +90,9 @@ class BackwardProducts:
         self.d_bias = read.new_zeros(n_gates)
 
     def gates_of_step(self, first: int, size: int) -> Tensor:
-        """Return memory for the gradients of a step's gates. The caller must write them there.
+        """Return memory `(size, 4D)`, to which the caller writes gradients of a step's gates.
 
         first (int): Index of the step's first item in the chunk.
-        size (int): Number of sequences in the step.
-        RETURNS (Tensor): *Shape:* `(size, 4D)`
         """
         if self.exact is not None:
             return self.exact[:size]
@@ -105,10 +102,10 @@ class BackwardProducts:
         """Add a step's part to the gradients of the previous hidden state and of the bias.
 
         first (int): Index of the step's first item in the chunk.
-        d_gates (Tensor): Gradients of the step's gates. *Shape:* `(size, 4D)`
-        d_hidden (Tensor): Changed in place: gradient of the previous hidden state. *Shape:*
-            `(size, P)`
+        d_gates (Tensor): *Shape:* `(size, 4D)`
+        d_hidden (Tensor): Changed in place: gradient of the previous state. *Shape:* `(size, P)`
         """
+        # Summed before rounding: in a lower precision, only products are rounded.
         self.d_bias += d_gates.sum(dim=0)
         if self.is_lower:
             rounded = self.d_gates[first : first + len(d_gates)].copy_(d_gates)
@@ -119,11 +116,9 @@ class BackwardProducts:
     def end_chunk(self, items: slice, *, inputs: bool, weights: bool) -> None:
         """Compute the gradients of inputs and weights after all steps of a chunk have run.
 
-        The results are in `d_inputs` and `d_weights`.
+        The results are in `d_inputs` and `d_weights`, if `inputs` and `weights` are True.
 
         items (slice): Packed items of the chunk.
-        inputs (bool): Whether to compute the gradient of the inputs.
-        weights (bool): Whether to add the chunk to the gradients of the weights.
         """
         d_gates = self.d_gates[: items.stop - items.start]
         if inputs:
@@ -140,11 +135,10 @@ class BackwardProducts:
         return weights[0], weights[1], _reordered(self.d_bias, _STORED)
 
     def projection_gradient(self, d_outputs: Tensor, gated: Tensor) -> Tensor:
-        """Compute the gradient of the projection over all steps.
+        """Compute the gradient `(P, D)` of the projection over all steps.
 
-        d_outputs (Tensor): Gradient of the outputs. *Shape:* `(n, P)`
-        gated (Tensor): Input of the projection. *Shape:* `(n, D)`
-        RETURNS (Tensor): *Shape:* `(P, D)`
+        `d_outputs` is the gradient of the outputs, `(n, P)`, and `gated` the input of the
+        projection, `(n, D)`.
         """
         product = torch.mm(d_outputs.to(self.dtype).t(), gated.to(self.dtype))
         return product.to(gated.dtype)
@@ -153,9 +147,7 @@ class BackwardProducts:
 def chunk_items(like: Tensor, n_gates: int) -> int:
     """Return the maximum number of packed items in a chunk. On a GPU, all items are one chunk.
 
-    like (Tensor): Tensor with a row for each packed item.
-    n_gates (int): Number of gate values of an item, 4D.
-    RETURNS (int): The number.
+    `like` has a row for each packed item, and `n_gates` is 4D.
     """
     return max(1, CHUNK_GATES // n_gates) if like.is_cpu else max(1, len(like))
 

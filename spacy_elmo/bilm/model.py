@@ -22,9 +22,9 @@ from .precision import resolve_module_precision
 from .token_encoder import TokenEncoder
 from .transfer import to_device
 
-# Packed items per window without a gradient. This limits the memory.
+# Packed items per window without a gradient, to limit the memory.
 WINDOW_ITEMS = 2048
-# Tokens per call of the CNN without a gradient. This limits the memory.
+# Tokens per call of the CNN without a gradient, to limit the memory.
 ENCODER_TOKENS = 256
 
 
@@ -46,7 +46,6 @@ class BiLM(nn.Module):
 
     Use this module to train, to fine-tune, or on a GPU. On a CPU, the result of `freeze` is faster.
 
-    config (BiLMConfig): The sizes.
     vocabularies (Vocabularies): Words and code points that the token encoder looks up.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
@@ -60,6 +59,7 @@ class BiLM(nn.Module):
             nn.ModuleList(ProjectedLSTM(config, layer) for layer in range(config.n_layers))
             for _ in range(config.n_directions)
         )
+        # A buffer, so that it moves with the module and is saved. None is not saved.
         self.alignment: Optional[Tensor]
         self.register_buffer("alignment", None)
         self.provenance: dict[str, Any] = {}
@@ -85,13 +85,12 @@ class BiLM(nn.Module):
         """Run the LSTM stacks over packed sequences (see `model.packing`).
 
         vectors (Tensor): Vectors of the different tokens, x. *Shape:* `(n_types, P)`
-        rows (Tensor): Index into `vectors` for each packed item. Each direction has its own order:
+        rows (Tensor): Index into `vectors` for each packed item, in each direction's own order:
             backward items start at the end of a sequence. *Shape:* `(n_directions, n_items)`
-        batch_sizes (List[int]): Number of running sequences at each step, in non-increasing order.
+        batch_sizes (List[int]): Number of running rows at each step, in non-increasing order.
         state (BiLMState): Initial state, one row per sequence.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
-            weights.
+        product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
         RETURNS (Tuple[List[List[Tensor]], BiLMState]): For every direction, the packed output h of
             each LSTM layer, *Shape:* `(n_items, P)`; and the state after the last step.
         """
@@ -135,8 +134,8 @@ class BiLM(nn.Module):
 
         d (int): The direction: 0 is forward, 1 is backward.
         rows (Tensor): Index into `vectors` for each packed item. *Shape:* `(n_items,)`
-        RETURNS (Tuple[List[Tensor], List[Tensor], List[Tensor]]): For every layer, its packed
-            output, and its hidden and cell state after the last step.
+        RETURNS (Tuple[List[Tensor], List[Tensor], List[Tensor]]): Packed outputs, and hidden and
+            cell states after the last step, of every layer.
         """
         # Windows limit the memory. They do not change the result, because each window starts from
         # the state of the previous one. With a gradient there are no windows: autograd keeps all
@@ -152,6 +151,7 @@ class BiLM(nn.Module):
                 output, hidden[i], cell[i] = lstm(
                     inputs, batch_sizes[steps], hidden[i], cell[i], product_dtype
                 )
+                # As in bilm-tf, the first LSTM has no connection from its input to its output.
                 if i and self.highways:
                     highways = cast(nn.ModuleList, self.highways[d])
                     output = highways[i - 1](output, inputs, product_dtype)
@@ -172,14 +172,14 @@ class BiLM(nn.Module):
         sentences (Sequence[Sequence[str]]): The tokens.
         state (Union[None, str, BiLMState]): Initial state, one row per sentence. None: zeros.
             "warm": the state after an empty sentence (`<S> </S>`).
-        keep_marks (bool): Whether to also return the vectors of the sentence marks, as the first
-            and the last vector of a sentence.
+        keep_marks (bool): Whether to return the marks' vectors, too: first and last of a sentence.
         RETURNS (Tuple[List[Tensor], BiLMState]): The layers of each sentence, *Shape:*
             `(L + 1, n_tokens, width)`, and the state after each sentence. With `keep_marks`,
             n_tokens + 2 vectors.
         RAISES (ValueError): The state has a wrong shape, or a layer contains NaN or infinity.
         """
         start, has_marks = initial_state(self, state, len(sentences)), self.config.sentence_marks
+        # Without marks, empty sentences have no item, and nothing can be packed.
         if not sentences or not (has_marks or any(sentences)):
             return self.empty_layers(len(sentences)), start
         types, flat, packed = lay_out(sentences, self.indexer.marks if has_marks else ())
@@ -211,9 +211,8 @@ class BiLM(nn.Module):
     ) -> Tensor:
         """Compute the context-free vectors of tokens with the token encoder.
 
-        tokens (Sequence[str]): Token strings, each only once.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
-            weights.
+        tokens (Sequence[str]): Different strings.
+        product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if not tokens:
@@ -231,10 +230,8 @@ class BiLM(nn.Module):
     def vectors_of_ids(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """Compute the context-free vectors of tokens from the ids of the indexer.
 
-        ids (TokenIds): The ids, as arrays. If tokens of similar length are beside each other, less
-            padding is computed.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
-            weights.
+        ids (TokenIds): Arrays. Tokens of similar length beside each other need less padding.
+        product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         n_tokens = next(len(each) for each in ids if each is not None)
@@ -266,15 +263,16 @@ class BiLM(nn.Module):
     def from_frozen(cls, frozen: FrozenBiLM) -> "BiLM":
         """Make a trainable module from a frozen model.
 
-        frozen (FrozenBiLM): The frozen model.
         RETURNS (BiLM): A module with a copy of the weights, in evaluation mode.
         RAISES (ValueError): The file with the weights has changed since it was read.
         """
         with on_meta_device():
             bilm = cls(frozen.config, frozen.vocabularies)
             if frozen.alignment is not None:
+                # `load_state_dict` refuses values for a buffer that is None.
                 bilm.alignment = torch.empty(frozen.alignment.shape)
         copies = {
+            # A copy, because `from_numpy` shares memory, and a frozen model never changes.
             name: torch.from_numpy(np.array(values, dtype="float32"))
             for name, values in frozen.arrays().items()
         }
@@ -300,10 +298,7 @@ class BiLM(nn.Module):
         )
 
     def checksum(self) -> str:
-        """Compute the same SHA-256 as `FrozenBiLM.checksum`.
-
-        This makes a temporary copy of the weights.
-        """
+        """Compute the same SHA-256 as `FrozenBiLM.checksum`, from a temporary copy of weights."""
         return self.freeze().checksum()
 
     def empty_layers(self, n_sentences: int) -> list[Tensor]:

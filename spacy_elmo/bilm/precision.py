@@ -14,11 +14,8 @@ from ..compat import cpu_has_bfloat16
 def resolve_module_precision(precision: str, device: torch.device) -> str:
     """Return the number format in which PyTorch multiplies, for a setting and a device.
 
-    On a CPU, it is always float32. On a GPU, all settings except "float32" mean a 16-bit format.
-
-    precision (str): The setting `precision`: "float32", "bfloat16", "int8" or "auto".
-    device (torch.device): Device of the module.
-    RETURNS (str): "float32", "bfloat16", or "float16" if the GPU has no bfloat16.
+    On a CPU, it is float32. On a GPU, all settings except "float32" mean a 16-bit format:
+    "bfloat16", or "float16" if the GPU has no bfloat16.
     """
     if precision == "float32" or device.type == "cpu":
         return "float32"
@@ -54,13 +51,10 @@ def without_tf32() -> Iterator[None]:
 
 
 def linear(inputs: Tensor, layer: torch.nn.Linear, product_dtype: Optional[torch.dtype]) -> Tensor:
-    """Apply a linear layer.
+    """Apply a linear layer: from `(n, n_inputs)` to `(n, n_outputs)`.
 
-    inputs (Tensor): *Shape:* `(n, n_inputs)`
-    layer (torch.nn.Linear): Weight and bias.
-    product_dtype (Optional[torch.dtype]): Type of the matrix products in the forward and backward
-        pass. Default: the type of the weights. The result always has the type of the weights.
-    RETURNS (Tensor): *Shape:* `(n, n_outputs)`
+    product_dtype (Optional[torch.dtype]): Type of matrix products, forward and backward; None: the
+        weights' type, which the result always has.
     """
     if product_dtype is None or product_dtype == layer.weight.dtype:
         return F.linear(inputs, layer.weight, layer.bias)

@@ -21,8 +21,6 @@ class SectionTimes:
 
     On a GPU, `cpu` contains the time in which the CPU starts the operations, and `gpu` the time in
     which the GPU computes them.
-
-    device (torch.device): Device of the training.
     """
 
     active: "Optional[SectionTimes]" = None

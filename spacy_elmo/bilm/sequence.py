@@ -32,10 +32,8 @@ class SequenceOptions(NamedTuple):
     """Options of `ProjectedLSTMSequence`.
 
     batch_sizes (List[int]): Number of running rows at each step, in non-increasing order.
-    cell_clip (Optional[float]): Limit of the cell state.
-    proj_clip (Optional[float]): Limit of the projected output.
-    product_dtype (Optional[torch.dtype]): Type of matrix products. Default: the type of the
-        weights. State, activations and sums always have the type of the weights.
+    product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type. State,
+        activations and sums always have the weights' type.
     """
 
     batch_sizes: list[int]
@@ -85,6 +83,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
                             step.outputs.clamp_(-options.proj_clip, options.proj_clip)
                     previous_hidden, previous_cell = step.outputs, step.cells
         ctx.options = options
+        # Then a missing gradient is None and not zeros, and `backward` can skip its part.
         ctx.set_materialize_grads(False)
         given = (inputs, hidden, cell, input_weight, state_weight, projection)
         ctx.save_for_backward(*given, *saved)
@@ -106,6 +105,7 @@ class ProjectedLSTMSequence(torch.autograd.Function):
         inputs, hidden, cell, input_weight, state_weight, projection = ctx.saved_tensors[:6]
         saved, options = _Saved(*ctx.saved_tensors[6:]), ctx.options
         sizes, needed = options.batch_sizes, ctx.needs_input_grad
+        # A copy, because it is changed in place, and autograd may pass the same tensor elsewhere.
         d_outputs = _copy_or_zeros(grad_outputs, saved.outputs)
         if grad_hidden is not None:
             parts = _last_items(sizes)
@@ -188,10 +188,9 @@ def lstm_step(
 
     tanh(x) is computed as 2 sigmoid(2x) - 1, see `lstm_products`.
 
-    gates (Tensor): Input: o, i, f and 2j before the activations, including the forget bias.
-        Output: o, i, f and j after the activations. *Shape:* `(n, 4D)`
+    gates (Tensor): o, i, f and 2j before the activations, including the forget bias. They are
+        replaced by o, i, f and j after the activations. *Shape:* `(n, 4D)`
     previous_cell (Tensor): c'. *Shape:* `(n, D)`
-    cell_clip (Optional[float]): Limit of the cell state.
     cell (Tensor): Output: c. It may be the same tensor as `previous_cell`. *Shape:* `(n, D)`
     squashed (Tensor): Output: tanh(c). *Shape:* `(n, D)`
     gated (Tensor): Output: m. It may be the same tensor as `squashed`. *Shape:* `(n, D)`
@@ -226,8 +225,7 @@ def _through_cell(
 
     d_gated (Tensor): dm. *Shape:* `(n, D)`
     d_cell (Tensor): Input: dc. Output: dc'. *Shape:* `(n, D)`
-    d_gates (Tensor): Output: the gradients of the gates before the activations. *Shape:* `(n, 4D)`
-    scratch (Tensor): Working memory. *Shape:* `(n or more, D)`
+    d_gates (Tensor): Output: gradients of the gates before the activations. *Shape:* `(n, 4D)`
     """
     size, width = d_cell.shape
     o, i, f, j = step.gates.split(width, dim=1)

@@ -51,7 +51,6 @@ class SoftmaxRows(NamedTuple):
     words (Tensor): Word ids of candidates and targets, in ascending order. *Shape:* `(r,)`
     weight (Tensor): *Shape:* `(r, P)`
     bias (Tensor): *Shape:* `(r,)`
-    candidates (Candidates): The candidates.
     """
 
     words: Tensor
@@ -72,18 +71,17 @@ class LanguageModelSoftmax(nn.Module):
 
     def __init__(self, *, n_words: int, width: int):
         super().__init__()
+        # As bilm-tf initializes it.
         self.weight = nn.Parameter(torch.randn(n_words, width) / math.sqrt(width))
         self.bias = nn.Parameter(torch.zeros(n_words))
 
     def log_inclusion(self, words: Tensor, n_draws: int) -> Tensor:
-        """Compute the log-probability that a word is among the negatives.
+        """Compute the natural logarithm of the probability that a word is among the negatives.
 
-        The probability is `1 - (1 - q)^n`, with the log-uniform
+        The probability after n draws is `1 - (1 - q)^n`, with the log-uniform
         `q = (log(k + 2) - log(k + 1)) / log(V + 1)` for the word of rank k.
 
         words (Tensor): Word ids, which equal the ranks of the words. Any shape.
-        n_draws (int): Number of draws, n.
-        RETURNS (Tensor): Natural logarithm of the probability, same shape.
         """
         ranks = words.double()
         probability = torch.log1p(1.0 / (ranks + 1.0)) / math.log(len(self.weight) + 1)
@@ -95,15 +93,15 @@ class LanguageModelSoftmax(nn.Module):
     ) -> Candidates:
         """Draw random words with replacement, with a log-uniform distribution over the ranks.
 
-        A word that is drawn several times becomes one candidate. Otherwise the loss would be
-        biased.
+        A word that is drawn several times becomes one candidate, because the loss would be biased
+        otherwise. The candidates are on the CPU.
 
-        n_draws (int): Number of draws.
         generator (Optional[torch.Generator]): Random number generator, on the CPU.
-        RETURNS (Candidates): The different words that were drawn, on the CPU.
         """
+        # float32 has 2^24 random numbers, too few to give each of 800,000 words its probability.
         uniform = torch.rand(n_draws, generator=generator, dtype=torch.float64)
         ranks = torch.exp(uniform * math.log(len(self.weight) + 1)) - 1.0
+        # Rounding may give a rank of V.
         words = torch.unique(ranks.long().clamp_(0, len(self.weight) - 1))
         return Candidates(words, n_draws)
 
@@ -117,10 +115,10 @@ class LanguageModelSoftmax(nn.Module):
 
         targets (Tensor): Word ids, on the CPU: a GPU would make the CPU wait for the number of
             different words. *Shape:* `(n,)`
-        candidates (Candidates): The candidates.
         RETURNS (SoftmaxRows): Leaf tensors that require a gradient.
         """
         index = candidates.words
+        # For the full softmax, all rows are used anyway, and need no sort.
         if candidates.n_draws:
             index = torch.unique(torch.cat([targets, index]))
         device = self.weight.device
@@ -145,8 +143,7 @@ class LanguageModelSoftmax(nn.Module):
 
         contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        rows (SoftmaxRows): Result of `rows` for these targets. All contexts have the same
-            candidates.
+        rows (SoftmaxRows): Result of `rows` for these targets.
         product_dtype (Optional[torch.dtype]): Type of the matrix products for gradients. Default:
             the type of the contexts.
         RETURNS (Tensor): A scalar, in nats.
@@ -170,7 +167,6 @@ class LanguageModelSoftmax(nn.Module):
 
         contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        RETURNS (float): The sum.
         """
         size = max(1, CHUNK_LOGITS // len(self.weight))
         total = 0.0
@@ -197,11 +193,10 @@ class AdaptiveSoftmax(nn.Module):
         )
 
     def loss(self, contexts: Tensor, targets: Tensor) -> Tensor:
-        """Compute the mean negative log-probability of the targets.
+        """Compute the mean negative log-probability of the targets, in nats.
 
         contexts (Tensor): Context vectors. *Shape:* `(n, P)`
         targets (Tensor): Word ids. *Shape:* `(n,)`
-        RETURNS (Tensor): A scalar, in nats.
         """
         return self.layers(contexts, targets).loss
 
@@ -222,9 +217,6 @@ def make_softmax(kind: str, *, n_words: int, width: int) -> Softmax:
     """Make a softmax layer.
 
     kind (str): "sampled", "full" or "adaptive".
-    n_words (int): Size of the vocabulary, V.
-    width (int): Size of a context vector, P.
-    RETURNS (Union[LanguageModelSoftmax, AdaptiveSoftmax]): The layer.
     RAISES (ValueError): The kind is unknown.
     """
     if kind not in KINDS:
@@ -287,7 +279,8 @@ class SampledSoftmaxLoss(torch.autograd.Function):
         positive = (
             (contexts * target_weight).sum(dim=1) + bias.index_select(0, targets) + target_offset
         )
-        # Column of each target among the candidates; -1 if the target is not a candidate.
+        # Column of each target among the candidates, or -1. Its logit is excluded there, because
+        # the target is counted on its own, once.
         columns = torch.full((len(weight),), -1, dtype=torch.int64, device=weight.device)
         columns[candidates] = torch.arange(len(candidates), device=weight.device)
         hits = columns[targets]
@@ -303,6 +296,7 @@ class SampledSoftmaxLoss(torch.autograd.Function):
             own = hits[part].unsqueeze(1)
             excluded = torch.where(own >= 0, -torch.inf, 0.0).to(logits.dtype)
             logits.scatter_add_(1, own.clamp(min=0), excluded)
+            # Subtracted before the powers, so that none overflows.
             highest = torch.maximum(logits.amax(dim=1), positive_bits[part])
             exponentials = logits.sub_(highest.unsqueeze(1)).exp2_()
             of_target = torch.exp2(positive_bits[part] - highest)

@@ -28,12 +28,7 @@ LEAST_ROWS = 8
 
 
 def is_long_product(n_rows: int, n_weights: int) -> bool:
-    """Return whether a matrix product is faster with several threads.
-
-    n_rows (int): Number of rows to multiply with the weight.
-    n_weights (int): Number of elements of the weight.
-    RETURNS (bool): Whether it is faster.
-    """
+    """Return whether a product of `n_rows` rows and a weight is faster with several threads."""
     return max(n_rows, LEAST_ROWS) * n_weights >= LONG_PRODUCT
 
 
@@ -41,8 +36,7 @@ def is_long_product(n_rows: int, n_weights: int) -> bool:
 def own_setters() -> tuple[Callable[[int], Any], ...]:
     """Find the functions of OpenMP and MKL that set the number of threads for one Python thread.
 
-    RETURNS (Tuple[Callable[[int], Any], ...]): The functions; empty if one is missing, or if
-        PyTorch uses another OpenMP library.
+    The result is empty if one is missing, or if PyTorch uses another OpenMP library.
     """
     names = [("*omp*", "omp_set_num_threads")]
     if torch.backends.mkl.is_available():
@@ -56,6 +50,7 @@ def own_setters() -> tuple[Callable[[int], Any], ...]:
     before = torch.get_num_threads()
     if len(found) < len(names):
         return ()
+    # The only reliable test is whether PyTorch sees the number that the library sets.
     found[0](before + 1)
     is_right = torch.get_num_threads() == before + 1  # PyTorch may use another OpenMP library.
     found[0](before)
@@ -72,10 +67,7 @@ def _set_own_threads(n_threads: int) -> None:
 
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
-    """Context manager: PyTorch uses one thread for operations of the calling Python thread.
-
-    wanted (bool): If False, the number of threads does not change.
-    """
+    """Context manager: if wanted, PyTorch uses one thread for operations of this Python thread."""
     n_threads = torch.get_num_threads()
     if not wanted or n_threads == 1:
         yield

@@ -26,7 +26,7 @@ from ..model.indexers import TokenIds, make_indexer
 from ..model.vocabulary import Vocabularies
 from .precision import linear
 
-# Number of tokens per convolution. Callers sort tokens by length.
+# Number of tokens per convolution, which callers sort by length.
 CONVOLVED_TOKENS = 256
 # Up to this vocabulary size, a GPU computes all characters. A search for the characters that occur
 # would make the CPU wait for the GPU.
@@ -43,17 +43,16 @@ class Highway(nn.Module):
         super().__init__()
         self.gate = nn.Linear(width, width)
         self.nonlinear = nn.Linear(width, width)
+        # The negative bias closes the gate at first, so a new layer passes its input on. It is the
+        # value of bilm-tf.
         for layer, bias in ((self.gate, -2.0), (self.nonlinear, 0.0)):
             nn.init.normal_(layer.weight, std=math.sqrt(1.0 / width))
             nn.init.constant_(layer.bias, bias)
 
     def forward(self, inputs: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
-        """Apply the layer to vectors of tokens.
+        """Apply the layer to vectors of tokens. *Shape:* `(n, F)`.
 
-        inputs (Tensor): *Shape:* `(n, F)`
-        product_dtype (Optional[torch.dtype]): Type of matrix products. Default: the type of the
-            weights.
-        RETURNS (Tensor): *Shape:* `(n, F)`
+        product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
         """
         gate = torch.sigmoid(linear(inputs, self.gate, product_dtype))
         return torch.lerp(inputs, F.relu(linear(inputs, self.nonlinear, product_dtype)), gate)
@@ -109,8 +108,7 @@ class CharacterCNN(nn.Module):
         """Encode tokens by their characters: convolutions, maxima, activation and highways.
 
         character_ids (Tensor): Integers. *Shape:* `(n_tokens, n_characters)`
-        product_dtype (Optional[torch.dtype]): Type of the matrix products of the highways.
-            Default: the type of the weights.
+        product_dtype (Optional[torch.dtype]): Type of highway products; None: the weights' type.
         RETURNS (Tensor): *Shape:* `(n_tokens, F)`
         """
         # Convolve parts of the tokens, so that a long token does not add padding to all others.
@@ -138,10 +136,8 @@ class CharacterCNN(nn.Module):
     def project(self, vectors: Tensor, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """Apply the projection, if the model has one.
 
-        vectors (Tensor): *Shape:* `(n_tokens, projected_width)`, or `(n_tokens, P)` without a
-            projection
-        product_dtype (Optional[torch.dtype]): Type of the matrix product. Default: the type of the
-            weights.
+        vectors (Tensor): *Shape:* `(n_tokens, projected_width)`; without projection `(n_tokens, P)`
+        product_dtype (Optional[torch.dtype]): Type of the product; None: the weights' type.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         if self.projection is None:
@@ -165,10 +161,8 @@ def _without_padding(character_ids: Tensor, widest: int) -> Tensor:
 def different(character_ids: Tensor, n_characters: int) -> tuple[Tensor, Tensor]:
     """Find the different character ids, so that each one is computed only once.
 
-    character_ids (Tensor): Ids. Any shape.
-    n_characters (int): Size of the vocabulary.
-    RETURNS (Tuple[Tensor, Tensor]): The different ids (on a GPU sometimes all ids of the
-        vocabulary), and for each id of the input its index among them.
+    RETURNS (Tuple[Tensor, Tensor]): The different ids (on a GPU sometimes the whole vocabulary),
+        and for each id of the input its index among them.
     """
     if character_ids.is_cpu or n_characters > ALL_CHARACTERS:
         used, index = torch.unique(character_ids, return_inverse=True)
@@ -182,8 +176,6 @@ class TokenEncoder(CharacterCNN):
     If a model has both, bilm-tf uses the CNN only for words without a ready-made vector.
     ELMoForManyLangs projects `[word ; characters]` for every token.
 
-    config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): The ids of words and code points.
     RAISES (ValueError): The vocabularies do not fit the sizes.
     """
 
@@ -198,9 +190,8 @@ class TokenEncoder(CharacterCNN):
     def forward(self, ids: TokenIds, product_dtype: Optional[torch.dtype] = None) -> Tensor:
         """Compute the context-free vectors of tokens.
 
-        ids (TokenIds): Ids from the encoder's indexer, as tensors.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products of highways and
-            projection. Default: the type of the weights.
+        product_dtype (Optional[torch.dtype]): Type of the products of highways and projection;
+            None: the weights' type.
         RETURNS (Tensor): *Shape:* `(n_tokens, P)`
         """
         characters, word_ids = (cast(Optional[Tensor], part) for part in ids)
@@ -212,6 +203,7 @@ class TokenEncoder(CharacterCNN):
         if not self.uses_word_table:
             both = [self.words(word_ids), self.encode_characters(characters, product_dtype)]
             return self.project(torch.cat(both, dim=1), product_dtype)
+        # A word without an embedding has the id -1. It reads row 0, and is replaced below.
         vectors = cast(Tensor, self.words(word_ids.clamp(min=0)))
         unknown = (word_ids < 0).nonzero().squeeze(1)
         if not len(unknown):
@@ -237,6 +229,7 @@ class ConvolutionMaximum(torch.autograd.Function):
         values = _values(torch.matmul(characters, taps), index)
         best, positions = _maximum(values) if values.is_cpu else values.max(dim=1)
         ctx.save_for_backward(characters, index, taps, positions)
+        # The bias is the same for all positions, so it is added once, after the maximum.
         return best.add_(bias)
 
     @staticmethod

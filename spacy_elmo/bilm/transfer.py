@@ -5,14 +5,10 @@ from torch import Tensor
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor from the CPU to a device.
+    """Copy a tensor from the CPU to a device; on a CPU, return the tensor itself.
 
     A copy from ordinary memory waits until the GPU has computed everything before it. Only pinned
     memory can be copied later.
-
-    tensor (Tensor): The tensor.
-    device (torch.device): The device.
-    RETURNS (Tensor): The copy; on a CPU the tensor itself.
     """
     if device.type != "cuda" or tensor.is_cuda:
         return tensor.to(device)

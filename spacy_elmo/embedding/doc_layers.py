@@ -23,15 +23,13 @@ OTHERS = "elmo_others"  # Value: dict from the owners to the layers of earlier p
 def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[Floats3d]:
     """Return the layers that a pipe has stored on a Doc.
 
-    doc (Doc): The Doc.
-    pipe (str): Name of the pipe.
     weights (Optional[str]): Identity of the pipe's weights (`BiLMShim.identity`): layers of other
         weights are ignored. None: the layers can be of any weights, or from a user who has set
         `doc._.elmo`.
-    RETURNS (Optional[Floats3d]): The layers; None if the Doc has none. *Shape:*
-        `(L + 1, n_tokens, 2P)`
+    RETURNS (Optional[Floats3d]): None if the Doc has none. *Shape:* `(L + 1, n_tokens, 2P)`
     """
     for owner, layers in _held(doc):
+        # The name of a pipe may contain spaces, the identity contains none.
         name, _, identity = owner.rpartition(" ")
         if (name == pipe and weights in (None, identity)) or (not owner and weights is None):
             return layers
@@ -41,9 +39,7 @@ def get_layers(doc: Doc, pipe: str, weights: Optional[str] = None) -> Optional[F
 def store_layers(doc: Doc, layers: Floats3d, pipe: str, weights: str) -> None:
     """Set `doc._.elmo` to the layers of a pipe. Keep the layers of other pipes on the Doc, too.
 
-    doc (Doc): The Doc.
-    layers (Floats3d): The layers. *Shape:* `(L + 1, n_tokens, 2P)`
-    pipe (str): Name of the pipe.
+    layers (Floats3d): *Shape:* `(L + 1, n_tokens, 2P)`
     weights (str): Identity of the pipe's weights (`BiLMShim.identity`).
     """
     others = {

@@ -7,10 +7,5 @@ from spacy.vocab import Vocab
 
 
 def make_sentence(vocab: Vocab, words: Sequence[str]) -> Doc:
-    """Make a Doc that is marked as one sentence, so that segmenters do not split it.
-
-    vocab (Vocab): The vocab.
-    words (Sequence[str]): The tokens.
-    RETURNS (Doc): The Doc.
-    """
+    """Make a Doc that is marked as one sentence, so that segmenters do not split it."""
     return Doc(vocab, words=list(words), sent_starts=[i == 0 for i in range(len(words))])

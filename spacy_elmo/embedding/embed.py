@@ -29,11 +29,8 @@ def by_tokens(
 ) -> Iterator[list[Counted]]:
     """Divide Docs, or other items that have tokens, into batches without changing their order.
 
-    docs (Iterable[Doc]): The Docs.
     max_tokens (int): Maximum number of tokens in a batch. A batch of one Doc may have more.
-    max_docs (int): Maximum number of Docs in a batch.
     size (Callable): Returns the number of tokens of an item. Default: its length.
-    YIELDS (List[Doc]): A batch.
     """
     group: list[Counted] = []
     n_tokens = 0
@@ -57,15 +54,12 @@ def embed_words(
 ) -> list[DocLayers]:
     """Compute the layers of Docs from their tokens and segments.
 
-    bilm (Union[FrozenBiLM, BiLM]): The language model.
-    words (Sequence[List[str]]): The tokens of each Doc.
-    segments (Sequence[List[Segment]]): The segments of each Doc.
     settings (ElmoSettings): Only `initial_state` and `max_batch_tokens` are used.
-    keep_marks (bool): Whether to include the vectors of sentence marks such as `<S>`, in the places
-        where `insert_marks` inserts the marks.
-    RETURNS (List[Union[numpy.ndarray, Tensor]]): The layers of each Doc: tensors if they have a
-        gradient, otherwise arrays. With `keep_marks`, `n_tokens` includes the marks. *Shape:*
-        `(L + 1, n_tokens, 2P)` each
+    keep_marks (bool): Whether to include the vectors of sentence marks such as `<S>`, where
+        `insert_marks` inserts the marks.
+    RETURNS (List[Union[numpy.ndarray, Tensor]]): A tensor per Doc if layers have a gradient,
+        otherwise an array. With `keep_marks`, `n_tokens` includes the marks. *Shape:*
+        `(L + 1, n_tokens, 2P)`
     """
     computed = _compute_segments(bilm, words, segments, settings, keep_marks)
     lengths = [len(of_doc) for of_doc in words]
@@ -122,10 +116,7 @@ def insert_marks(
     If a segment does not keep its first (or last) token, it has no mark at its start (or end):
     there, the text continues in the neighboring segment.
 
-    words (Sequence[str]): The tokens of a Doc.
-    segments (Sequence[Segment]): Its segments.
-    marks (Sequence[str]): The mark at the start, and the mark at the end, such as `<S>` and `</S>`.
-    RETURNS (List[str]): The tokens and the marks; an empty list if there are no segments.
+    marks (Sequence[str]): Mark at the start and mark at the end, such as `<S>` and `</S>`.
     """
     marked: list[str] = []
     for segment in segments:

@@ -37,19 +37,17 @@ class FeatureCache(Protocol):
     """Interface of a cache of layers."""
 
     def use_model(self, model: str) -> None:
-        """Set the model whose layers are cached. Call this before `get` and `add`.
+        """Set the model whose layers are cached, before `get` and `add` are called.
 
-        model (str): Result of `BiLMShim.features_model`, which identifies the weights, the
-            precision and the initial LSTM state.
+        model (str): Result of `BiLMShim.features_model`.
         """
 
     def get(self, keys: Sequence[bytes], shapes: Sequence[tuple]) -> list[Optional[Floats3d]]:
         """Return the layers of each key; None for a key that the cache does not contain.
 
-        keys (Sequence[bytes]): The keys of pieces (`Piece.key`).
+        keys (Sequence[bytes]): Keys of pieces (`Piece.key`).
         shapes (Sequence[Tuple[int, int, int]]): The shape of each key's layers,
             `(L + 1, n_tokens, 2P)`. A cache in a file needs it to read them.
-        RETURNS (List[Optional[Floats3d]]): The layers, in the order of the keys.
         """
 
     def add(self, keys: Sequence[bytes], layers: Sequence[Floats3d]) -> None:
@@ -149,13 +147,13 @@ class Piece(NamedTuple):
 def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -> list[Piece]:
     """Cut a Doc into pieces whose layers do not depend on each other.
 
-    doc (Doc): The Doc.
-    segments (Sequence[Segment]): The segments of the Doc.
-    model (str): Result of `BiLMShim.features_model`, a part of the pieces' keys.
+    model (str): Result of `BiLMShim.features_model`.
     carry (bool): Whether a segment starts from the final state of the previous segment. If so, the
         Doc is one piece.
-    RETURNS (List[Piece]): The pieces, in order. Exactly one piece keeps each token.
+    RETURNS (List[Piece]): In order. Exactly one piece keeps each token.
     """
+    # The hash of a text is the same in all processes, and `<u8` makes its bytes the same on all
+    # machines.
     tokens = doc.to_array(ORTH).astype("<u8")  # ORTH is a hash of the token's text.
     groups = [segments] if carry and segments else [[segment] for segment in segments]
     pieces = []
@@ -167,6 +165,8 @@ def cut_doc(doc: Doc, segments: Sequence[Segment], model: str, *, carry: bool) -
 
 
 def _key(tokens: np.ndarray, segments: Sequence[Segment], model: str) -> bytes:
+    # The number of tokens shows where the tokens end and the segments begin. Otherwise two
+    # different inputs could have the same bytes.
     digest = hashlib.blake2b(f"{FORMAT} {model} {len(tokens)} ".encode(), digest_size=32)
     digest.update(tokens.tobytes())
     digest.update(np.asarray(segments, dtype="<i8").tobytes())
@@ -174,9 +174,8 @@ def _key(tokens: np.ndarray, segments: Sequence[Segment], model: str) -> bytes:
 
 
 def check_cache_settings(size: float, dtype: str) -> str:
-    """Check the size and the dtype of a cache.
+    """Check the size and the dtype of a cache. Return the dtype.
 
-    RETURNS (str): The dtype.
     RAISES (ValueError): The size or the dtype is invalid.
     """
     if size <= 0:
@@ -213,13 +212,8 @@ def kept_layers(
 ) -> list[Floats3d]:
     """Return the layers of Docs from the cache. Compute the layers that it does not contain.
 
-    shim (BiLMShim): The shim with the language model.
-    cache (FeatureCache): The cache.
-    docs (Sequence[Doc]): The Docs.
-    segments (Sequence[Sequence[Segment]]): The segments of each Doc.
-    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Function that returns, for each
-        piece of a Doc, the layers of its kept tokens. It is called at most once, with the pieces
-        that are not in the cache.
+    compute (Callable[[List[Tuple[Doc, Piece]]], List[Floats3d]]): Returns the layers of each
+        piece's kept tokens. It is called at most once, with the pieces that are not in the cache.
     is_train (bool): Whether to add computed layers to the cache now. If False, `BiLMShim.keep` can
         add them later.
     RETURNS (List[Floats3d]): *Shape:* `(L + 1, n_tokens, 2P)` each.

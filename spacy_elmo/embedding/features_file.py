@@ -28,7 +28,7 @@ CHECKSUM = 4  # Bytes of the checksum, which follows the layers.
 class DiskFeatures:
     """Cache of layers in an SQLite file, which later runs and other processes can read.
 
-    Each entry has a checksum. Damaged layers are computed again.
+    Each entry has a checksum, and damaged layers are computed again.
 
     path (Union[str, int, Path]): The file. The first use creates the file and its folder.
     size (float): Maximum size in MB. When the file is full, no more entries are added: the layers
@@ -74,7 +74,8 @@ class DiskFeatures:
         return {"@feature_caches": "spacy-elmo.disk.v1", **settings}
 
     def close(self) -> None:
-        """Close the file. The next use opens it again."""
+        """Close the file, until the next use opens it again."""
+        # SQLite forbids to use or close a connection of the parent process after a fork.
         if self._connection is not None and self._process == os.getpid():
             self._connection.close()
         self._connection = None
@@ -83,7 +84,7 @@ class DiskFeatures:
         return self.dtype.encode() + key
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection to the file. A forked process opens its own connection."""
+        """Return the connection to the file, which each forked process opens itself."""
         if self._connection is None or self._process != os.getpid():
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,6 +122,7 @@ class DiskFeatures:
             return
         try:
             with connection:
+                # REPLACE, because the entry may be damaged, or another process may have added it.
                 connection.executemany("INSERT OR REPLACE INTO features VALUES (?, ?)", rows)
             self._n_bytes += added
         except sqlite3.Error as error:
@@ -135,6 +137,7 @@ make_disk = registry.feature_caches("spacy-elmo.disk.v1")(DiskFeatures)
 
 
 def _checksum(name: bytes, data: Union[bytes, memoryview]) -> bytes:
+    # The key is included: an entry that is under a wrong key counts as damaged.
     return zlib.crc32(data, zlib.crc32(name)).to_bytes(CHECKSUM, "little")
 
 
@@ -153,9 +156,12 @@ def _unpack(name: bytes, data: Any, dtype: str, shape: tuple) -> Floats3d:
 
 def _connect(path: Path) -> tuple[sqlite3.Connection, int]:
     """Open the file. Return the connection, and the size of all entries in bytes."""
+    # Other threads may use the connection, because a lock protects each use.
     connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # A killed run does not damage the file.
+        # A power cut may lose the last entries, which are then computed again. In return, an update
+        # does not wait for the disk.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, data BLOB NOT NULL)"

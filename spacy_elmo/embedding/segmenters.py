@@ -241,7 +241,6 @@ make_sentences_or_windows = registry.segmenters("spacy-elmo.sentences.v2")(Sente
 def segmenter_config(segmenter: Segmenter) -> dict[str, Any]:
     """Return the config block of a segmenter.
 
-    segmenter (Callable[[Doc], List[Segment]]): The segmenter.
     RAISES (ValueError): The segmenter has no method `config`.
     """
     config = getattr(segmenter, "config", None)

@@ -74,6 +74,7 @@ class ElmoSettings:
             expected = " or ".join(one["msg"] for one in found if one["loc"][0] == name)
             raise ValueError(f"{name}: {expected}, got {getattr(self, name)!r}") from None
         check_precision(self.precision)
+        # A config reads a name such as `2018` as a number.
         for name in ("weights", "align"):
             if isinstance(getattr(self, name), int):
                 object.__setattr__(self, name, str(getattr(self, name)))
@@ -92,7 +93,6 @@ class ElmoSettings:
 
         If `weights` is a reader, the value is None, because a saved pipeline contains the weights.
 
-        name (str): Name of the setting.
         RAISES (ValueError): The segmenter has no method `config`.
         """
         value = getattr(self, name)

@@ -19,10 +19,7 @@ Item = Union[Doc, Span, Token]
 
 
 def set_hooks(doc: Doc) -> None:
-    """Set the hooks of a Doc, so that Doc, spans and tokens have vectors from `doc.tensor`.
-
-    doc (Doc): The Doc, after `doc.tensor` was set.
-    """
+    """Set the hooks of a Doc, so that Doc, spans and tokens have vectors from `doc.tensor`."""
     doc.user_hooks.update(vector=doc_vector, has_vector=has_vector, similarity=similarity)
     doc.user_span_hooks.update(vector=span_vector, has_vector=has_vector, similarity=similarity)
     doc.user_token_hooks.update(
@@ -39,9 +36,6 @@ def keep_vectors(doc: Doc) -> Doc:
     """Store `doc.tensor` in `doc.user_data`, so that a DocBin contains it.
 
     Use `DocBin(store_user_data=True)`. After loading, `restore_vectors` sets the tensor again.
-
-    doc (Doc): A Doc that `elmo` has processed.
-    RETURNS (Doc): The same Doc.
     """
     doc.user_data[KEPT] = doc.tensor
     return doc
@@ -53,8 +47,6 @@ def restore_vectors(doc: Doc) -> Doc:
     Call this for Docs from `nlp.pipe(n_process=2)`, `Doc.from_bytes` or a `DocBin`. Before you add
     a Doc to a `DocBin`, call `keep_vectors`.
 
-    doc (Doc): The Doc.
-    RETURNS (Doc): The same Doc.
     RAISES (ValueError): The Doc has no vectors to restore.
     """
     tensor = doc.user_data.pop(KEPT, None)
@@ -90,17 +82,14 @@ def has_vector(item: Item) -> bool:
 
 
 def token_similarity(token: Token, other: Any) -> float:
-    """Compute the cosine of a token's vector and another vector.
+    """Compute the cosine of a token's vector and another item's vector.
 
     A Lexeme has no contextual vector. If `other` is a Lexeme, it is compared with the token's own
     Lexeme, by their static vectors.
-
-    token (Token): The token.
-    other (Union[Doc, Span, Token, Lexeme]): The other item.
-    RETURNS (float): The similarity, from -1 to 1.
     """
     if not isinstance(other, Lexeme) or not _has_rows(token.doc):
         return similarity(token, other)
+    # As in spaCy, the same text has the similarity 1, even without vectors.
     if token.orth == other.orth:
         return 1.0
     if token.vocab.vectors_length == 0:
@@ -111,9 +100,6 @@ def token_similarity(token: Token, other: Any) -> float:
 def similarity(item: Item, other: Any) -> float:
     """Compute the cosine of two contextual vectors; 0 if one is missing, as for a Lexeme.
 
-    item (Union[Doc, Span, Token]): The first item.
-    other (Union[Doc, Span, Token, Lexeme]): The other item.
-    RETURNS (float): The similarity, from -1 to 1.
     RAISES (ValueError): The vectors have different widths.
     """
     given = other
@@ -194,5 +180,6 @@ def _no_lexeme_vector(lexeme: Lexeme) -> float:
 
 def _mean(rows: np.ndarray) -> np.ndarray:
     if not len(rows):
+        # NumPy's mean of no rows is NaN, but an empty Doc or span has a vector of zeros in spaCy.
         return np.zeros(rows.shape[1:], dtype="float32")
     return rows.mean(axis=0)

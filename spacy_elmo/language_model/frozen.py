@@ -22,9 +22,7 @@ from .windows import Window
 class FrozenLanguageModel:
     """Frozen biLM with a softmax that predicts words.
 
-    bilm (FrozenBiLM): Token encoder and LSTMs, without a softmax.
-    softmax (FrozenSoftmax): The output layer, shared by both directions.
-    vocabulary (Vocabulary): The words of the softmax.
+    softmax (FrozenSoftmax): Output layer of both directions.
     RAISES (ValueError): A direction of the biLM sees the words that it must predict, because
         `joined_directions` is True or `sentence_marks` is False.
     """
@@ -40,7 +38,6 @@ class FrozenLanguageModel:
 
         The token encoder reads each different token once.
 
-        window (Window): The window of text.
         types (Sequence[str]): The string of each id in the window.
         state (FrozenState): Initial state, one row per stream.
         RETURNS (Tuple[numpy.ndarray, FrozenState]): The packed top layer of each direction,
@@ -57,7 +54,6 @@ class FrozenLanguageModel:
 
         contexts (numpy.ndarray): Context vectors. *Shape:* `(n, projection_dim)`
         targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
-        RETURNS (float): The sum.
         """
         return self.softmax.negative_log_likelihood(contexts, targets)
 
@@ -67,13 +63,13 @@ def types_of(
 ) -> tuple[list[str], np.ndarray]:
     """Return the distinct strings in a window, and for each item the index of its string.
 
+    The indices have the shape of `inputs`.
+
     inputs (numpy.ndarray): Ids of tokens. *Shape:* `(n_directions, n_items)`
-    types (Sequence[str]): The string of each id.
     marks (Tuple[str, str]): The model's strings for the start and the end of a sentence.
-    RETURNS (Tuple[List[str], numpy.ndarray]): The distinct strings, and for each item the index of
-        its string. *Shape:* `(n_directions, n_items)`
     """
     used, inverse = np.unique(inputs, return_inverse=True)
+    # The marks of a corpus are `<S>` and `</S>`. Models of ELMoForManyLangs have other strings.
     named = dict(zip((START_ID, END_ID), marks))
     return [named.get(i, types[i]) for i in used.tolist()], inverse.reshape(inputs.shape)
 
@@ -81,7 +77,6 @@ def types_of(
 def check_predicts(config: BiLMConfig) -> None:
     """Check that each direction of a biLM can predict words without seeing them.
 
-    config (BiLMConfig): The sizes.
     RAISES (ValueError): `joined_directions` is True, or `sentence_marks` is False.
     """
     if config.joined_directions or not config.sentence_marks:
@@ -97,8 +92,7 @@ def read_language_model(path: Union[str, Path]) -> FrozenLanguageModel:
     The model is the output of `spacy elmo pretrain`, or weights of AllenNLP or bilm-tf with a
     softmax and a vocabulary.
 
-    path (Union[str, Path]): Name, path or URL of the model.
-    RETURNS (FrozenLanguageModel): The model.
+    path (Union[str, Path]): Name, path or URL.
     RAISES (ValueError): The model, its softmax or its vocabulary is missing, or they do not fit
         together.
     """
@@ -129,13 +123,9 @@ def sample_sentences(
     is never generated. As in training, each sentence starts from the LSTM state after the previous
     sentence. The first sentence starts from zeros.
 
-    model (FrozenLanguageModel): The model.
     start (Sequence[str]): Tokens at the start of every sentence.
-    temperature (float): With a value below 1, likely words become more likely. With a value above
-        1, unlikely words become more likely.
+    temperature (float): Below 1, likely words become more likely; above 1, unlikely words do.
     max_tokens (int): Maximum number of tokens in a sentence.
-    seed (int): Seed of the random numbers.
-    YIELDS (List[str]): The tokens of a sentence.
     RAISES (ValueError): `temperature` or `max_tokens` is too small.
     """
     if temperature <= 0 or max_tokens < 1:
@@ -167,14 +157,7 @@ def sample_sentences(
 def _read_token(
     model: FrozenLanguageModel, token: str, state: FrozenState
 ) -> tuple[np.ndarray, FrozenState]:
-    """Run the model over one token.
-
-    model (FrozenLanguageModel): The model.
-    token (str): The token.
-    state (FrozenState): State before the token, one row.
-    RETURNS (Tuple[numpy.ndarray, FrozenState]): The forward context vector, which predicts the next
-        word, *Shape:* `(1, projection_dim)`; and the state after the token.
-    """
+    """Read a token. Return the forward context vector, `(1, P)`, and the state after the token."""
     bilm = model.bilm
     rows = np.zeros((bilm.config.n_directions, 1), dtype="int64")
     outputs, state = bilm.run(bilm.token_vectors([token]), rows, [1], state)

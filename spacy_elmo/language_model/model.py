@@ -21,10 +21,7 @@ from .windows import EncodedWindow, Window
 
 
 class BiLMEncoder(torch.nn.Module):
-    """Module that runs a biLM over windows of text, to get the vectors that predict words.
-
-    bilm (BiLM): Token encoder and LSTMs, without a softmax.
-    """
+    """Module that runs a biLM over windows of text, to get the vectors that predict words."""
 
     def __init__(self, bilm: BiLM):
         super().__init__()
@@ -39,10 +36,8 @@ class BiLMEncoder(torch.nn.Module):
         These calls must have windows of this shape, this `product_dtype` and no dropout. Nothing is
         recorded on a CPU, or for a model without clips: each of its LSTMs is one kernel of cuDNN.
 
-        n_rows (int): Number of streams in a window.
         n_steps (int): Number of steps in a window, the tokens per stream.
-        product_dtype (Optional[torch.dtype]): Type of the LSTMs' matrix products. Default: the type
-            of the weights.
+        product_dtype (Optional[torch.dtype]): Type of the LSTMs' products; None: the weights' type.
         """
         if self.bilm.device.type == "cuda" and self.bilm.config.has_clips:
             stacks = RecordedStacks(self.bilm.train(), n_rows, n_steps, product_dtype)
@@ -59,11 +54,9 @@ class BiLMEncoder(torch.nn.Module):
 
         The token encoder reads each different token once.
 
-        window (EncodedWindow): The window of text.
         state (BiLMState): Initial state, one row per stream.
         dropout (float): Dropout rate of each LSTM's input, in training mode.
-        product_dtype (Optional[torch.dtype]): Type of the matrix products. Default: the type of the
-            weights.
+        product_dtype (Optional[torch.dtype]): Type of matrix products; None: the weights' type.
         RETURNS (Tuple[Tensor, BiLMState]): The top layer, first the forward items and then the
             backward items, *Shape:* `(n_directions * n_items, projection_dim)`, and the state after
             the window.
@@ -72,6 +65,8 @@ class BiLMEncoder(torch.nn.Module):
             vectors = self.bilm.vectors_of_ids(window.ids, product_dtype)
             rows = self.bilm.to_device(window.rows)
         with section("lstms"):
+            # The number of different tokens varies, but a graph has fixed shapes, so it gets one
+            # row per item.
             if self.recorded is not None:
                 inputs = vectors.index_select(0, rows.ravel())
                 top, *ended = self.recorded(inputs, state.hidden, state.cell)
@@ -87,9 +82,7 @@ class BiLMEncoder(torch.nn.Module):
 class LanguageModel(torch.nn.Module):
     """Trainable biLM with a softmax that predicts words.
 
-    bilm (BiLM): Token encoder and LSTMs, without a softmax.
-    softmax (Softmax): The output layer, shared by both directions.
-    vocabulary (Vocabulary): The words of the softmax.
+    softmax (Softmax): Output layer of both directions.
     RAISES (ValueError): A direction of the biLM sees the words that it must predict, because
         `joined_directions` is True or `sentence_marks` is False.
     """
@@ -107,7 +100,6 @@ class LanguageModel(torch.nn.Module):
     ) -> tuple[Sequence[Tensor], BiLMState]:
         """Compute the context vectors that predict words, without gradients.
 
-        window (Window): The window of text.
         types (Sequence[str]): The string of each id in the window.
         state (BiLMState): Initial state, one row per stream.
         RETURNS (Tuple[Sequence[Tensor], BiLMState]): The packed top layer of each direction,
@@ -124,7 +116,6 @@ class LanguageModel(torch.nn.Module):
 
         contexts (Tensor): Context vectors. *Shape:* `(n, projection_dim)`
         targets (numpy.ndarray): Word ids. *Shape:* `(n,)`
-        RETURNS (float): The sum.
         """
         wanted = torch.from_numpy(targets).to(self.bilm.device)
         return self.softmax.negative_log_likelihood(contexts, wanted)
@@ -137,10 +128,7 @@ def save_model(
 
     If the folder exists, it is replaced when the new content is complete.
 
-    model (LanguageModel): The model.
-    folder (Path): The output folder.
-    lang (str): Language of the pipeline.
-    provenance (dict): Origin and training of the model. JSON must be able to store it.
+    provenance (dict): Origin and training of the model, as JSON can store it.
     """
     prediction = (freeze(model.softmax), model.vocabulary)
     bilm = model.bilm.freeze().replace(provenance=provenance)

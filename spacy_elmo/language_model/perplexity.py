@@ -54,8 +54,6 @@ def perplexity(
     The text is cut into streams, which the model reads in parallel, window by window. Each stream
     starts from an LSTM state of zeros, and carries its state from window to window.
 
-    model (Union[FrozenLanguageModel, LanguageModel]): The model.
-    corpus (Corpus): Held-out text.
     n_streams (int): Maximum number of streams. A text with fewer than 1,000 tokens per stream has
         fewer streams, but at least one.
     unroll_steps (int): Tokens per stream in a window. The number does not change the result.
@@ -63,9 +61,9 @@ def perplexity(
         start of each stream.
     processes (Optional[Processes]): Processes that share the work. Each gets the result of the
         whole text.
-    RETURNS (Perplexity): The perplexities.
     """
     words = model.vocabulary.ids_of(corpus.types)
+    # Each stream starts without context, which raises the perplexity of its first words.
     n_streams = max(1, min(n_streams, len(corpus.tokens) // MIN_ITEMS))
     n_streams, windows = evaluation_windows(
         corpus,
@@ -79,6 +77,7 @@ def perplexity(
     sums = [0.0, 0.0, 0.0, 0.0, 0.0]  # Sums: both losses, predictions, words, unknown words.
     state: Any = model.bilm.zero_state(n_streams)
     for window in windows:
+        # Streams are sorted by length, so the streams that have ended are the last rows.
         running = state.rows(range(window.batch_sizes[0]))
         contexts, state = model.contexts(window, corpus.types, running)
         targets = words[window.targets]
@@ -100,4 +99,5 @@ def perplexity(
 
 
 def _exp(loss: float) -> float:
+    # `math.exp` raises OverflowError from 710 on.
     return math.exp(loss) if loss < 700 else math.inf

@@ -40,8 +40,6 @@ class Processes:
         """Connect to the other processes that `torchrun` started, if there are any.
 
         The processes communicate with NCCL on GPUs, and with gloo otherwise.
-
-        RETURNS (Processes): The current process, with its connection to the others.
         """
         device = CPU
         if torch.cuda.is_available():
@@ -51,6 +49,7 @@ class Processes:
             return cls(device=device)
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, timeout=STEP_PATIENCE)
+        # A group has only one timeout, so the long waits need a group of their own.
         waiting = dist.new_group(timeout=PATIENCE)
         return cls(dist.get_rank(), dist.get_world_size(), device, waiting)
 
@@ -77,6 +76,7 @@ class Processes:
         try:
             yield
         except RuntimeError as error:
+            # gloo raises a plain RuntimeError for a lost connection.
             is_lost = isinstance(error, dist.DistError) or "gloo" in str(error)
             if self.size == 1 or not is_lost:
                 raise
@@ -96,6 +96,7 @@ class Processes:
         """Add up the lists of all processes, position by position."""
         if self.size == 1:
             return values
+        # float64, because float32 cannot count more than 2^24 tokens exactly.
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(tensor)
         return [float(value) for value in tensor]

@@ -69,11 +69,9 @@ def make_window(corpus: Corpus, positions: np.ndarray, batch_sizes: list[int]) -
     reversed sentence `</S> wn .. w1` and predicts `wn .. w1 <S>`. The order of the sentences is
     the same in both directions. Only the tokens of the window are read from the corpus.
 
-    corpus (Corpus): The text.
     positions (numpy.ndarray): Index into the corpus for each item of the window: first all items of
         step 0, then of step 1, and so on. *Shape:* `(n_items,)`
     batch_sizes (List[int]): Number of streams at each step, in non-increasing order.
-    RETURNS (Window): The window.
     """
     tokens, last = corpus.tokens, len(corpus.starts) - 1
     sentences = np.searchsorted(corpus.starts, positions, "right") - 1
@@ -118,7 +116,6 @@ class TrainingStreams:
     the number of its step, unless the run was resumed with another number of streams
     (`Trainer.window_number`).
 
-    corpus (Corpus): The text.
     batch_size (int): Number of streams. A short text has fewer streams.
     unroll_steps (int): Tokens per stream in a window; at most the length of the text.
     seed (int): Seed for the start position of each epoch.
@@ -157,6 +154,7 @@ class TrainingStreams:
         """Return the window with this number. Numbers count from 0, through all epochs."""
         epoch, within = divmod(number, self.steps_per_epoch)
         size = self.size
+        # An epoch leaves out the last tokens of each stream. With another offset, these are others.
         offset = int(np.random.default_rng([self.seed, epoch]).integers(size)) if epoch else 0
         rows = np.arange(self.batch_size) * (size // self.batch_size)
         steps = np.arange(self.unroll_steps) + within * self.unroll_steps
@@ -190,7 +188,6 @@ def evaluation_windows(
     The text is cut into streams of about the same length. Each stream begins at the start of a
     sentence.
 
-    corpus (Corpus): The text.
     n_streams (int): Number of streams. A short text has fewer streams.
     unroll_steps (int): Tokens per stream in a window.
     max_items (int): If above 0, only about this number of tokens is read: an equal number from the
@@ -201,10 +198,12 @@ def evaluation_windows(
     """
     n_items, starts = len(corpus.tokens), corpus.starts
     wanted = np.arange(n_streams) * (n_items / n_streams)
+    # Streams that would start in the same long sentence are one stream.
     firsts = np.unique(starts[np.searchsorted(starts, wanted, "right") - 1])
     sizes = np.diff(firsts, append=n_items)
     if max_items:
         sizes = np.minimum(sizes, -(-max_items // len(firsts)))
+    # Shares of every n-th stream in order of length take about the same time.
     order = np.argsort(-sizes, kind="stable")[part::n_parts]
     firsts, sizes = firsts[order], sizes[order]
 

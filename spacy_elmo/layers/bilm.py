@@ -34,7 +34,7 @@ def join_tok2vec(bilm: BiLMModel, mix: Model[Layers, Vectors]) -> Model[list[Doc
 
 
 def get_shim(model: BiLMModel) -> BiLMShim:
-    """Return the shim of a BiLMLayer. It contains the language model."""
+    """Return the shim of a BiLMLayer, which contains the language model."""
     shim = model.shims[0]
     assert isinstance(shim, BiLMShim)
     return shim
@@ -51,6 +51,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     init(model)
     shim = get_shim(model)
     bilm = shim.load()
+    # It stays true: the development data, which are only predicted, are cached in training, too.
     shim.in_training = shim.in_training or is_train
     settings = shim.settings
     segments = [cut_into_segments(doc, settings.segmenter) for doc in docs]
@@ -85,11 +86,12 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
 
         from ..bilm.precision import without_tf32
 
+        # Layers of empty Docs have no gradient, and `backward` refuses them.
         trained = [i for i, values in enumerate(layers) if values.requires_grad]
         if trained:
             gradients = [xp2torch(d_layers[i], device=bilm.device) for i in trained]
             # The gradients of the weights go to `weight.grad`, where `BiLMShim.finish_update` reads
-            # them. Without the block, cuDNN would round the products of LSTMs.
+            # them. The forward pass has restored the setting, but cuDNN computes this gradient, too.
             with without_tf32():
                 torch.autograd.backward([layers[i] for i in trained], gradients)
         return []  # Docs have no gradient.

@@ -46,8 +46,6 @@ class BiLMShim(Shim):
 
     On a CPU, a frozen model is a `FrozenBiLM`. A model that is fine-tuned or on a GPU is a PyTorch
     module.
-
-    config (BiLMConfig): The sizes.
     """
 
     def __init__(self, config: BiLMConfig):
@@ -127,7 +125,7 @@ class BiLMShim(Shim):
 
     @property
     def bilm(self) -> AnyBiLM:
-        """The language model. The first access reads its weights.
+        """Language model, whose weights the first access reads.
 
         RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
             the sizes in the config.
@@ -160,8 +158,8 @@ class BiLMShim(Shim):
     def read(self, weights: WeightsSetting) -> None:
         """Read the language model.
 
-        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name or path of the weights, or a
-            function that returns the language model.
+        weights (Union[str, Path, Callable[[], FrozenBiLM]]): Name or path, or a function that
+            returns the language model.
         RAISES (ValueError): There are no weights, they cannot be read, or their sizes differ from
             the sizes in the config.
         """
@@ -179,6 +177,7 @@ class BiLMShim(Shim):
         follow = self.sizes_may_follow and self.config == BiLMConfig()
         n_layers = self.config.n_layers
         lower = replace(bilm.config, n_layers=n_layers)
+        # Lower layers do not depend on higher ones, so a config may ask for fewer layers.
         if n_layers < bilm.config.n_layers and self.config == lower:
             bilm = as_frozen(bilm).first_layers(n_layers)
         if self.config != bilm.config and not follow:
@@ -197,8 +196,7 @@ class BiLMShim(Shim):
     def set(self, bilm: AnyBiLM) -> None:
         """Replace the language model.
 
-        bilm (Union[FrozenBiLM, BiLM]): The model. For a frozen pipe on a CPU, the weights of a
-            PyTorch module (BiLM) are copied.
+        For a frozen pipe on a CPU, the weights of a PyTorch module (BiLM) are copied.
         """
         check_bilm(bilm)
         self.finish_pending()
@@ -211,9 +209,8 @@ class BiLMShim(Shim):
 
         Call this for texts that will be predicted again, such as the development data.
 
-        docs (Sequence[Doc]): The Docs.
-        layers (Sequence[Optional[Floats3d]]): The layers of each Doc; None if other weights have
-            computed them. Then nothing is added for this Doc.
+        layers (Sequence[Optional[Floats3d]]): The layers of each Doc. With None, because other
+            weights have computed them, nothing is added for the Doc.
         """
         features = self.settings.features
         rows = {
@@ -234,7 +231,7 @@ class BiLMShim(Shim):
         return f"{self.checksum()} {precision_of(self.bilm)} {self.settings.initial_state}"
 
     def copy(self) -> "BiLMShim":
-        """Copy the shim with its weights. The copy has a new id."""
+        """Copy the shim with its weights, under a new id."""
         return copy_shim(self)
 
     def finish_update(self, optimizer: Optimizer) -> None:
@@ -274,7 +271,7 @@ class BiLMShim(Shim):
     def use_params(self, params: dict) -> Iterator[None]:
         """Context manager: use the averaged weights of an optimizer.
 
-        params (dict): The averaged weights. A key is the id of the shim and the name of a weight.
+        params (dict): A key is the id of the shim and the name of a weight.
         """
         self.finish_pending()
         module = None if isinstance(self._model, FrozenBiLM) else self._model
@@ -289,7 +286,6 @@ class BiLMShim(Shim):
         """Move the language model to a device. Do nothing if its weights have not been read yet.
 
         device_type (str): "cpu" or "mps". Any other name, such as "gpu", means a CUDA GPU.
-        device_id (int): Index of the CUDA GPU.
         """
         if self._model is not None:
             self.finish_pending()
@@ -314,11 +310,9 @@ class BiLMShim(Shim):
         return self
 
     def from_file(self, file: Path) -> None:
-        """Read a language model from a file.
+        """Read the bytes of `to_bytes` from a file, unless it is empty.
 
         The file stays open, so that `FrozenBiLM` can drop its arrays and read them again.
-
-        file (Path): A file with the bytes of `to_bytes`. If it is empty, nothing is read.
         """
         from ..weights.safetensors_file import read
 

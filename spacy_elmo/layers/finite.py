@@ -11,7 +11,6 @@ def check_loss(loss: float, name: str) -> None:
     spaCy's tagger has the same check; most other components have none.
 
     loss (float): The loss, or the sum of the squares of its gradient.
-    name (str): Name of the component.
     RAISES (ValueError): The loss is NaN or infinite (spaCy's E910).
     """
     if not math.isfinite(loss):

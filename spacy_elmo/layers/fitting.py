@@ -45,11 +45,9 @@ def precision_of(bilm: AnyBiLM) -> str:
 def fit_to_settings(bilm: AnyBiLM, settings: ElmoSettings, device: Optional[str] = None) -> AnyBiLM:
     """Convert a language model to the class that settings and device need.
 
-    bilm (Union[FrozenBiLM, BiLM]): The model.
     settings (ElmoSettings): Only `frozen`, `precision` and `cache` are used.
-    device (Optional[str]): PyTorch's name of the device. Default: the GPU that has `bilm`, or else
-        Thinc's default device.
-    RETURNS (Union[FrozenBiLM, BiLM]): A FrozenBiLM if the model is frozen and on a CPU, or else a
+    device (Optional[str]): PyTorch's name. Default: the GPU of `bilm`, or Thinc's default device.
+    RETURNS (Union[FrozenBiLM, BiLM]): A FrozenBiLM if the model is frozen and on a CPU, otherwise a
         PyTorch module on the device.
     """
     if device is None and not isinstance(bilm, FrozenBiLM) and bilm.device.type != "cpu":

@@ -84,7 +84,6 @@ class ElmoListener(Model):
     In training, it reports the gradient of the layers to the pipe, which runs one backward pass for
     all its listeners.
 
-    mix (Model[List[Floats3d], List[Floats2d]]): The mix, a ScalarMix.
     width (Optional[int]): Width of the language model, 2P. Default: the pipe's width.
     upstream_name (str): Name of the pipe. "*": the nearest pipe before the component. Training
         saves the name of this pipe, which then replaces "*".
@@ -172,7 +171,7 @@ def forward(
     vectors, bp_mix = model.mix(layers, is_train)
 
     def backprop(d_vectors: Vectors) -> list[Doc]:
-        # Only spaCy's taggers check their loss. So check it here for all components.
+        # Only spaCy's taggers check their loss, so check it here for all components.
         check_loss(float(sum((d**2).sum() for d in d_vectors)), model.component)
         # The mix learns in this call. The gradients of the layers are computed when they are read,
         # so they cost no time if the pipe is frozen and `report` is None.
@@ -215,9 +214,7 @@ def no_upstream(model: ElmoListener) -> ValueError:
 def check_layers(doc: Doc, layers: Floats3d, *, width: int) -> None:
     """Check that layers have the shape that the Doc and the listener need.
 
-    doc (Doc): The Doc.
-    layers (Floats3d): Its layers. *Shape:* `(n_layers, n_tokens, width)`
-    width (int): The width of the listener.
+    layers (Floats3d): *Shape:* `(n_layers, n_tokens, width)`
     RAISES (ValueError): The number of tokens or the width differs.
     """
     if layers.shape[1] != len(doc):

@@ -56,8 +56,6 @@ def make_untrained(model: BiLMModel, seed: int = 0) -> "Callable[[], BiLM]":
     `init_tok2vec` replace the random weights.
 
     model (Model[List[Doc], List[Floats3d]]): A BiLMLayer. Only its sizes are used.
-    seed (int): Seed of the random weights.
-    RETURNS (Callable[[], BiLM]): A function that returns the language model.
     """
     return partial(_untrained, get_shim(model).config, seed)
 
@@ -67,6 +65,7 @@ def _untrained(config: "BiLMConfig", seed: int) -> "BiLM":
 
     from ..bilm.model import BiLM
 
+    # The random numbers of the rest of the training stay the same.
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return BiLM(config)
@@ -124,13 +123,9 @@ def word_loss(
 ) -> tuple[float, Floats2d]:
     """Compute the loss of a batch and its gradient. Also add to the output layer's gradients.
 
-    model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
-    ops (Ops): The backend.
-    docs (Sequence[Doc]): The batch.
-    contexts (Floats2d): The model's output for the batch.
-    RETURNS (Tuple[float, Floats2d]): The loss, and a gradient with respect to `contexts`. The
-        loss is the negative log-likelihood in nats, summed over tokens and averaged over both
-        directions. The gradient is averaged over tokens, too.
+    RETURNS (Tuple[float, Floats2d]): The negative log-likelihood in nats, summed over tokens and
+        averaged over both directions; and a gradient with respect to `contexts`, which is averaged
+        over tokens, too.
     RAISES (ValueError): The loss is not finite.
     """
     head, xp = model.get_ref("output_layer"), ops.xp
@@ -153,10 +148,8 @@ def word_loss(
 
 
 def target_buckets(model: Model[list[Doc], Floats2d], docs: Sequence[Doc]) -> np.ndarray:
-    """Return the bucket that each row of the model's output has to predict.
+    """Return the bucket that each row of the output of `build_pretrain_bilm`'s model predicts.
 
-    model (Model[List[Doc], Floats2d]): A model of `build_pretrain_bilm`.
-    docs (Sequence[Doc]): The batch.
     RETURNS (numpy.ndarray): The bucket of the next word for each token, then the bucket of the
         previous word for each token. *Shape:* `(2 n_tokens,)`, int64
     """

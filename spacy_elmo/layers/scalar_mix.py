@@ -90,6 +90,8 @@ def init(
     if n_layers is not None:
         weights = _starting_weights(n_layers, model.attrs["initial"])
         factor = model.attrs["learn_rate_factor"]
+        # The parameter is w / factor. Adam's steps do not depend on the size of gradients, so w
+        # moves `factor` times as far.
         model.set_param("weights", model.ops.asarray1f(weights) / factor)
     model.set_param("gamma", model.ops.alloc1f(1) + 1)
 
@@ -153,11 +155,11 @@ def mixes_of(model: object) -> list[Model[Layers, Vectors]]:
 
 
 def set_place(model: Model, place: str) -> None:
-    """Record where a component reads the mixed vectors, for `learned_mixes`.
+    """Record where a listener or Tok2VecElmo's component reads the mixed vectors.
 
-    model (Model): A listener, or a Tok2VecElmo.
-    place (str): "input" or "output" of an encoder. If this function is not called, the place is
-        "alone".
+    `learned_mixes` shows it.
+
+    place (str): "input" or "output" of an encoder. Default in a new mix: "alone".
     """
     for mix in mixes_of(model):
         mix.attrs["place"] = place

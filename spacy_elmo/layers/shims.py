@@ -11,7 +11,7 @@ ShimType = TypeVar("ShimType", bound=Shim)
 
 
 def copy_shim(shim: ShimType) -> ShimType:
-    """Copy a shim with its weights. The copy has a new id.
+    """Copy a shim with its weights, under a new id.
 
     Optimizers use the id as a key of the weights, so two shims must not have the same id.
     """
@@ -24,9 +24,9 @@ def copy_shim(shim: ShimType) -> ShimType:
 def swapped_weights(shim: Shim, module: Any, params: dict) -> Iterator[bool]:
     """Context manager: a PyTorch module has other weights, such as the averages of an optimizer.
 
-    shim (Shim): The shim that contains the module.
-    module (Optional[Module]): The module. Without one, nothing changes.
-    params (dict): The other weights. A key is the id of the shim and the name of a weight.
+    Without a module, nothing changes.
+
+    params (dict): A key is the id of the shim and the name of a weight.
     YIELDS (bool): Whether weights of the module have changed.
     """
     named = () if module is None else module.named_parameters()

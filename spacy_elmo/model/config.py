@@ -16,7 +16,7 @@ PRECISIONS = ("float32", "bfloat16", "int8", "auto")
 
 # Number of AllenNLP's character ids: UTF-8 bytes, marks and a masked position.
 N_BYTE_CHARACTERS = 262
-# Limits for sizes from untrusted files. No real model reaches these limits.
+# Limits for sizes from untrusted files, which no real model reaches.
 LARGEST_SIZE = 2**20
 LARGEST_VOCABULARY = 2**28
 MAX_LAYERS = 100
@@ -105,6 +105,8 @@ class BiLMConfig:
     sentence_marks: bool = True
 
     def __post_init__(self) -> None:
+        # Check before the conversions below: a wrong type would otherwise fail there, with a
+        # message that does not name the field.
         for name, adapter in _FIELDS.items():
             try:
                 adapter.validate_python(getattr(self, name))
@@ -116,6 +118,8 @@ class BiLMConfig:
         object.__setattr__(self, "filters", tuple(map(tuple, self.filters)))
         if self.connections is not None:
             object.__setattr__(self, "use_skip_connections", self.connections == "residual")
+        # Only a gate has weights of its own. All other configs of the same model must be equal,
+        # whichever of the two fields a file sets.
         if self.connections != "highway":
             object.__setattr__(self, "connections", None)
         if self.projection_dim > self.lstm_dim:
@@ -173,8 +177,6 @@ class BiLMConfig:
     def from_dict(cls, sizes: Mapping[str, Any]) -> "BiLMConfig":
         """Make a config from the values of a JSON file or a spaCy config.
 
-        sizes (Mapping[str, Any]): Field names and values.
-        RETURNS (BiLMConfig): The config.
         RAISES (ValueError): A name is unknown, or a value is impossible.
         """
         unknown = sorted(set(sizes) - {field.name for field in fields(cls)})
@@ -191,6 +193,7 @@ class BiLMConfig:
 
         Fields that only few models need are left out if they have their default.
         """
+        # The default here is `...`, because None is a default of some sizes.
         rare = {field.name: field.default for field in fields(self) if field.name in _RARE}
         sizes = self.all_sizes()
         return {name: sizes[name] for name in sizes if rare.get(name, ...) != sizes[name]}
@@ -248,9 +251,8 @@ def _check_token_encoder(config: BiLMConfig) -> None:
 def parameter_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
     """Return names and shapes of a biLM's weights.
 
-    config (BiLMConfig): The sizes.
-    RETURNS (Dict[str, Tuple[int, ...]]): The shape of each weight, with the names and in the order
-        of `BiLM.state_dict()`.
+    RETURNS (Dict[str, Tuple[int, ...]]): The names and the order are the same as in
+        `BiLM.state_dict()`.
     """
     shapes: dict[str, tuple[int, ...]] = {}
 
@@ -291,11 +293,7 @@ def count_parameters(config: BiLMConfig) -> int:
 
 
 def check_precision(precision: str) -> None:
-    """Raise an error if a precision is unknown.
-
-    precision (str): Name of the number format for matrix products.
-    RAISES (ValueError): The precision is unknown.
-    """
+    """Raise ValueError if the name of a number format for matrix products is unknown."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
 
@@ -305,8 +303,7 @@ def swapped_gates(weight: Any) -> Any:
 
     The files of ELMoForManyLangs have PyTorch's order, too.
 
-    weight (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`
-    RETURNS (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`
+    weight (Union[numpy.ndarray, Tensor]): *Shape:* `(4D, ...)`, also of the result.
     """
     gates = weight.reshape(4, -1, *weight.shape[1:])
     return gates[[0, 2, 1, 3]].reshape(weight.shape)

@@ -31,12 +31,8 @@ class TokenIds(NamedTuple):
 
 
 class TokenIndexer:
-    """Base class of indexers, which convert tokens to ids of characters and words.
+    """Base class of indexers, which convert tokens to ids. A subclass is for one token encoder.
 
-    Each subclass is for one kind of token encoder.
-
-    config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): The ids of words and code points.
     RAISES (ValueError): A vocabulary has another size than its embeddings, or lacks a special word
         such as the mark `<S>`.
     """
@@ -49,21 +45,12 @@ class TokenIndexer:
         self.widths = (config.max_characters_per_token, config.widest_filter)
 
     def __call__(self, tokens: Sequence[str]) -> TokenIds:
-        """Convert tokens to ids.
-
-        tokens (Sequence[str]): Token strings.
-        RETURNS (TokenIds): The ids, as arrays.
-        """
+        """Convert tokens to ids."""
         raise NotImplementedError
 
 
 def make_indexer(config: BiLMConfig, vocabularies: Vocabularies) -> TokenIndexer:
-    """Make the indexer for the token encoder of a config.
-
-    config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): The ids of words and code points.
-    RETURNS (TokenIndexer): The indexer.
-    """
+    """Make the indexer for the token encoder of a config."""
     make = BilmTfIndexer if config.token_encoder == "bilm-tf" else ManyLangsIndexer
     return make(config, vocabularies)
 
@@ -122,14 +109,7 @@ class ManyLangsIndexer(TokenIndexer):
 def _check_size(
     name: str, vocabulary: Optional[InputVocabulary], size: int, special: Sequence[str]
 ) -> Optional[InputVocabulary]:
-    """Check that a vocabulary fits the weights, and return it.
-
-    name (str): "characters" or "words", for error messages.
-    vocabulary (Optional[InputVocabulary]): The vocabulary; None if there are no embeddings.
-    size (int): Number of embeddings in the weights.
-    special (Sequence[str]): Strings that the vocabulary must contain.
-    RAISES (ValueError): The vocabulary has another size, or lacks one of the strings.
-    """
+    """Check that a vocabulary has one string per embedding and all special strings. Return it."""
     found = 0 if vocabulary is None else len(vocabulary)
     if found != size:
         raise ValueError(
@@ -155,16 +135,17 @@ def character_ids(
     A row contains a begin-of-word mark, at most `max_characters - 2` bytes, an end-of-word mark,
     and padding. The tokens `<S>` and `</S>` become the ids of the sentence marks.
 
-    tokens (Sequence[str]): The tokens. Characters that UTF-8 cannot encode are left out.
-    max_characters (int): Maximum number of ids per token, including the two marks.
+    tokens (Sequence[str]): Characters that UTF-8 cannot encode are left out.
     widest_filter (Optional[int]): Width of the widest convolution. If it is set, padding that
         cannot change the maximum of a filter is left out.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32, ids from 1 to 261.
     """
+    # As in AllenNLP and bilm-tf, the limit counts bytes, so it may cut a character in two.
     spelled = [token.encode("utf8", "ignore")[: max_characters - 2] for token in tokens]
     flat = np.frombuffer(b"".join(spelled), dtype="uint8") + np.int32(1)
     ids = _between_marks(flat, spelled, (BOW, EOW, PAD), max_characters, widest_filter)
     for mark, mark_id in ((SENTENCE_START, BOS), (SENTENCE_END, EOS)):
+        # The marks were spelled as words above, and would otherwise be read letter by letter.
         for row in (i for i, token in enumerate(tokens) if token == mark):
             ids[row, 1:] = PAD
             ids[row, 1:3] = mark_id, EOW
@@ -176,15 +157,11 @@ def code_point_ids(
 ) -> np.ndarray:
     """Convert tokens to the ids of their code points, as ELMoForManyLangs' models read them.
 
-    At most `max_characters - 2` code points are read. A word begins with `<eow>` and ends with
-    `<bow>`, because these models were trained with the two names swapped. The tokens `<bos>` and
-    `<eos>` are the sentence marks.
+    At most `max_characters - 2` code points are read; unknown ones become `<oov>`. A word begins
+    with `<eow>` and ends with `<bow>`, because these models were trained with the two names
+    swapped. The tokens `<bos>` and `<eos>` are the sentence marks. Padding that cannot change the
+    maximum of the widest filter is left out.
 
-    tokens (Sequence[str]): The tokens.
-    vocabulary (InputVocabulary): The known code points. Other code points become `<oov>`.
-    max_characters (int): Maximum number of ids per token, including the two marks.
-    widest_filter (int): Width of the widest convolution. Padding that cannot change the maximum of
-        a filter is left out.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32.
     """
     spelled = [
@@ -204,12 +181,8 @@ def _between_marks(
 ) -> np.ndarray:
     """Lay out ids in one row per word: first mark, ids of the word, last mark, padding.
 
-    flat (numpy.ndarray): Ids of all words, one word after the other.
-    spelled (Sequence[Sized]): The words. `len` of a word must be its number of ids.
-    marks (Tuple[int, int, int]): Ids of the first mark, the last mark and padding.
-    max_characters (int): Maximum number of ids in a row.
-    widest_filter (Optional[int]): Width of the widest convolution; None for rows of maximum length.
-    RETURNS (numpy.ndarray): int32. *Shape:* `(n_words, n_columns)`
+    `flat` has the ids of all words, one word after the other, and `len` of a word is its number of
+    ids. Without `widest_filter`, rows have the maximum length. *Shape:* `(n_words, n_columns)`
     """
     first, last, pad = marks
     lengths = np.array([len(word) for word in spelled], dtype="int64")

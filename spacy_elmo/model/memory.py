@@ -33,11 +33,12 @@ class Weights:
         self._read = read
 
     def get(self) -> Arrays:
-        """Return the arrays. Read them again if they were dropped.
+        """Return the arrays, which are read again if they were dropped.
 
-        RETURNS (Mapping[str, numpy.ndarray]): The arrays by name.
         RAISES (ValueError): The file has changed since it was read.
         """
+        # Read the attribute once, because another thread may call `drop` after the check. Arrays
+        # that are read again are not kept: their owner dropped them to save memory.
         arrays = self._arrays
         if arrays is None:
             assert self._read is not None

@@ -36,10 +36,9 @@ class PackedOrder:
         return sum(self.lengths)
 
     def inverse(self) -> np.ndarray:
-        """Compute the inverse of `positions`: the packed index of each item of the sequences.
+        """Return the packed index of each item of the sequences, forward and backward.
 
-        RETURNS (numpy.ndarray): Packed indices, forward and backward; 0 for skipped items. *Shape:*
-            `(2, n_items)`
+        Skipped items have index 0. *Shape:* `(2, n_items)`
         """
         inverse = np.zeros((2, self.n_items), dtype=self.positions.dtype)
         for direction in range(2):
@@ -50,10 +49,8 @@ class PackedOrder:
 def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
     """Compute the packed order of sequences.
 
-    lengths (Sequence[int]): Number of items of each sequence. It must be more than `skip`.
-    skip (int): Number of items that each direction skips: forward the first items of a sequence,
-        backward the last ones.
-    RETURNS (PackedOrder): The order.
+    lengths (Sequence[int]): Number of items of each sequence, more than `skip`.
+    skip (int): Items that each direction skips: forward the first of a sequence, backward the last.
     """
     sizes = np.asarray(lengths, dtype="int64")
     ends = np.cumsum(sizes)
@@ -61,6 +58,8 @@ def pack(lengths: Sequence[int], skip: int = 0) -> PackedOrder:
     first, last = (ends - sizes)[order] + skip, ends[order] - 1 - skip
     sizes = sizes[order] - skip
     n_steps = int(sizes[0]) if len(sizes) else 0
+    # Number of sequences longer than the step. `searchsorted` needs ascending values, so both sides
+    # are negative.
     batch_sizes = np.searchsorted(-sizes, -np.arange(n_steps), side="left")
     steps = np.repeat(np.arange(n_steps), batch_sizes)
     rows = np.arange(len(steps)) - np.repeat(np.cumsum(batch_sizes) - batch_sizes, batch_sizes)
@@ -73,10 +72,9 @@ def lay_out(
 ) -> tuple[list[str], np.ndarray, PackedOrder]:
     """Add marks such as `<S>` to sentences, and compute their packed order.
 
-    sentences (Sequence[Sequence[str]]): The tokens. Without marks, no sentence may be empty.
-    marks (Sequence[str]): The marks at the start and the end of a sentence; empty for no marks.
-    skip (int): Number of tokens and marks that each direction skips: forward the first ones of a
-        sentence, backward the last ones.
+    sentences (Sequence[Sequence[str]]): Without marks, no sentence may be empty.
+    marks (Sequence[str]): Mark at the start and mark at the end; empty for no marks.
+    skip (int): See `pack`. Marks count as tokens.
     RETURNS (Tuple[List[str], numpy.ndarray, PackedOrder]): The different tokens and marks; for each
         item of the concatenated sentences, the index of its token or mark; the packed order.
     """
@@ -89,9 +87,8 @@ def lay_out(
 def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
     """Find the index of each packed item among the packed items of the other direction.
 
-    batch_sizes (Sequence[int]): Number of sequences that run at each step.
-    RETURNS (numpy.ndarray): For each packed item of one direction, the packed index of the same
-        token in the other direction. *Shape:* `(n_packed,)`
+    RETURNS (numpy.ndarray): The packed index of the same token in the other direction. *Shape:*
+        `(n_packed,)`
     """
     sizes = np.asarray(batch_sizes, dtype="int64")
     starts = np.cumsum(sizes) - sizes
@@ -105,9 +102,7 @@ def mirrored(batch_sizes: Sequence[int]) -> np.ndarray:
 def without_ends(lengths: Sequence[int]) -> np.ndarray:
     """Return the positions of tokens that are not marks, in concatenated sentences.
 
-    lengths (Sequence[int]): Number of items of each sequence, two or more.
-    RETURNS (numpy.ndarray): Positions in the concatenated sequences, without the first and the
-        last item of each sequence.
+    Marks are the first and the last item of each sentence, so a length is at least 2.
     """
     sizes = np.asarray(lengths, dtype="int64")
     kept = np.ones(sizes.sum(), dtype=bool)
@@ -120,8 +115,6 @@ def without_ends(lengths: Sequence[int]) -> np.ndarray:
 def windows(batch_sizes: Sequence[int], max_items: int) -> Iterator[tuple[slice, slice]]:
     """Cut the steps into windows of at most `max_items` packed items, but at least one step.
 
-    batch_sizes (Sequence[int]): Number of sequences that run at each step.
-    max_items (int): Maximum number of packed items in a window.
     YIELDS (Tuple[slice, slice]): The steps and the packed items of a window.
     """
     first_step = first_item = item = 0

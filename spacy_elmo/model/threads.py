@@ -29,6 +29,7 @@ def n_threads() -> int:
     """
     if os.getpid() != _PROCESS:
         return 1
+    # Do not import PyTorch only to ask for its setting: the import takes seconds.
     torch = sys.modules.get("torch")
     if torch is not None:
         return int(torch.get_num_threads())
@@ -41,10 +42,7 @@ def n_threads() -> int:
 
 
 def limit_threads(number: int) -> None:
-    """Set the maximum number of threads for computing in this process, also for PyTorch.
-
-    number (int): Number of threads.
-    """
+    """Set the maximum number of threads for computing in this process, also for PyTorch."""
     os.environ["OMP_NUM_THREADS"] = str(number)
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -67,11 +65,10 @@ def limit_threads_after_fork() -> None:
 def side_by_side(tasks: Sequence[Callable[[], Any]], n_products: int) -> list[Any]:
     """Run one or two tasks. Two long tasks run in parallel if a second thread is free.
 
-    tasks (Sequence[Callable[[], Any]]): The tasks.
-    n_products (int): Number of multiplications of each task.
-    RETURNS (List[Any]): The results of the tasks.
+    n_products (int): Multiplications of each task. Tasks below `LONG_TASK` are not long.
     """
     is_shared = len(tasks) == 2 and n_products >= LONG_TASK and n_threads() > 1
+    # Do not wait for the helper: meanwhile this thread can compute both tasks itself.
     if not is_shared or not _helper.acquire(blocking=False):
         return [task() for task in tasks]
     try:
@@ -87,6 +84,7 @@ def _run_both(first: Callable[[], Any], second: Callable[[], Any]) -> list[Any]:
         try:
             future.set_result(second())
         except BaseException as error:
+            # Catch everything: without a result or an error, `future.result()` waits forever.
             future.set_exception(error)
 
     thread = Thread(target=run, name="elmo")
@@ -94,4 +92,5 @@ def _run_both(first: Callable[[], Any], second: Callable[[], Any]) -> list[Any]:
     try:
         return [first(), future.result()]
     finally:
+        # Also if the first task fails: the caller then lets another thread have a helper.
         thread.join()

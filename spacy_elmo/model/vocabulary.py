@@ -46,28 +46,23 @@ class InputVocabulary:
         return self  # Copies are the same object, because a vocabulary never changes.
 
     def ids_of(self, strings: Iterable[str], unknown: int) -> np.ndarray:
-        """Return the ids of strings.
-
-        strings (Iterable[str]): The strings.
-        unknown (int): Id for strings outside the vocabulary.
-        RETURNS (numpy.ndarray): The ids, int64.
-        """
+        """Return the ids of strings, int64; `unknown` for strings outside the vocabulary."""
         return np.array([self._ids.get(string, unknown) for string in strings], dtype="int64")
 
     def to_bytes(self) -> bytes:
         """Return the list of strings as JSON in UTF-8."""
+        # Vocabularies of ELMoForManyLangs may contain lone surrogates, which UTF-8 refuses.
         return json.dumps(self.strings, ensure_ascii=False).encode("utf8", "surrogatepass")
 
     @classmethod
     def from_bytes(cls, data: bytes, n_strings: int) -> "InputVocabulary":
         """Read the output of `to_bytes`.
 
-        data (bytes): JSON.
-        n_strings (int): Expected number of strings.
-        RETURNS (InputVocabulary): The vocabulary.
-        RAISES (ValueError): The data are not a vocabulary, or contain many more strings than
-            expected.
+        RAISES (ValueError): The data are not a vocabulary, or have many more strings than
+            `n_strings`.
         """
+        # Count before parsing, because a few bytes such as `[],` become an object of many bytes.
+        # Words may contain these characters themselves, so the limit is generous.
         if sum(map(data.count, (b",", b"[", b"{"))) > 1000 + 8 * n_strings:
             raise ValueError(f"more strings than the expected {n_strings:,}. The file is damaged.")
         try:
@@ -98,7 +93,7 @@ class Vocabulary(InputVocabulary):
     The first three words are `<S>`, `</S>` and `<UNK>`. The other words follow in descending order
     of count.
 
-    words (Sequence[str]): All words. The position of a word is its id.
+    words (Sequence[str]): The position of a word is its id.
     RAISES (ValueError): The list does not start with the three special words, a word appears
         twice, or a word contains a line break.
     """
@@ -122,11 +117,8 @@ class Vocabulary(InputVocabulary):
     ) -> "Vocabulary":
         """Select the most frequent words of a text. Words with equal counts are sorted by spelling.
 
-        types (Sequence[str]): The different tokens of the text.
-        counts (numpy.ndarray): Count of each type. *Shape:* `(n_types,)`
-        min_count (int): Minimum count of a word.
+        counts (numpy.ndarray): Count of each different token. *Shape:* `(n_types,)`
         max_size (int): Maximum number of words, including the special words.
-        RETURNS (Vocabulary): The vocabulary.
         """
         words = [
             (-int(counts[i]), word)
@@ -140,11 +132,10 @@ class Vocabulary(InputVocabulary):
     def from_disk(cls, path: Path) -> "Vocabulary":
         """Read a `vocab.txt` with one word per line.
 
-        path (Path): The file.
-        RETURNS (Vocabulary): The vocabulary.
         RAISES (ValueError): The file is not a vocabulary, or not UTF-8.
         """
         with named_errors(path):
+            # Not `splitlines`, which also splits at characters of words, such as U+2028.
             return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
 
     def to_disk(self, path: Path) -> None:
@@ -157,9 +148,5 @@ class Vocabulary(InputVocabulary):
 
 
 def fits_a_line(word: str) -> bool:
-    """Return whether a word can be written as one line of a UTF-8 file.
-
-    word (str): The word.
-    RETURNS (bool): True if the word contains no line break and no lone surrogate.
-    """
+    """Return whether a word has no line break and no lone surrogate: it fits a line in UTF-8."""
     return not any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in word)

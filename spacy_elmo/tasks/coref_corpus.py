@@ -1,7 +1,4 @@
-"""Documented import path of `make_doc`, which is defined in `coref.corpus`.
-
-The function makes Docs with clusters.
-"""
+"""Documented import path of `make_doc`, which makes Docs with clusters (`coref.corpus`)."""
 
 from .coref.corpus import make_doc
 

@@ -1,7 +1,4 @@
-"""Documented import path of `make_question`, which is defined in `texts.corpus`.
-
-The function makes a Doc of a question, its context and its answers.
-"""
+"""Documented import path of `make_question`, which makes a Doc of a question and its answers."""
 
 from .texts.corpus import make_question
 

@@ -1,7 +1,4 @@
-"""Documented import path of `make_doc`, which is defined in `srl.corpus`.
-
-The function makes Docs with roles.
-"""
+"""Documented import path of `make_doc`, which makes Docs with roles (`srl.corpus`)."""
 
 from .srl.corpus import make_doc
 

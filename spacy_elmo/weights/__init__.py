@@ -26,8 +26,7 @@ def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
     * a zip archive of a model of AllenNLP, bilm-tf or ELMoForManyLangs;
     * a checkpoint of bilm-tf, if TensorFlow is installed.
 
-    path (Union[str, Path]): The path, name or URL of the model; see `locate`.
-    RETURNS (FrozenBiLM): The model.
+    path (Union[str, Path]): Path, name or URL; see `locate`.
     RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """
@@ -37,10 +36,10 @@ def read_weights(path: Union[str, Path]) -> "FrozenBiLM":
 
 
 def language_of_weights(path: Union[str, Path]) -> Optional[str]:
-    """Return the language of a biLM. For a published model, no download is needed.
+    """Return the language code of a biLM. For a published model, no download is needed.
 
-    path (Union[str, Path]): The path, name or URL of the model; see `locate`.
-    RETURNS (Optional[str]): The language code; None if the weights do not contain one.
+    path (Union[str, Path]): Path, name or URL; see `locate`.
+    RETURNS (Optional[str]): None if the weights do not contain a language.
     RAISES (ValueError): The model does not exist, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """

@@ -47,8 +47,6 @@ class AllenNLP(Format):
     The HDF5 files that spacy-elmo writes also contain the softmax and the provenance. AllenNLP
     ignores both.
 
-    options (Union[Path, zipfile.Path]): The options file.
-    weights (Union[Path, zipfile.Path]): The HDF5 file.
     embeddings (Optional[Path]): An HDF5 file of precomputed token vectors (dataset `embedding`),
         written by bilm-tf. The character CNN computes the vectors of all other words.
     vocabulary (Optional[Path]): The words of `embeddings`, or of a model without characters.
@@ -100,7 +98,8 @@ class AllenNLP(Format):
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
         with ExitStack() as stack:
             paths = [self.weights, *([] if self.embeddings is None else [self.embeddings])]
-            # `read_again` opens HDF5 files, so a `Checkpoint` keeps its weights in memory.
+            # `read_again` opens HDF5 files. TensorFlow opens a checkpoint by its path, so a file that
+            # stays open would not help, and a `Checkpoint` keeps its weights in memory.
             files = open_files(*paths) if type(self) is AllenNLP else []
             stored = [stack.enter_context(self._opened(path)) for path in paths]
             words = self._read_words(stored[-1]) if has_words else None
@@ -192,15 +191,10 @@ class AllenNLP(Format):
     def _parameters(
         self, config: BiLMConfig, words: Optional[InputVocabulary], stored: list[HDF5Arrays]
     ) -> tuple[dict[str, np.ndarray], Optional[InputVocabulary]]:
-        """Read the parameters of the biLM from its open files.
+        """Read the parameters from open files. Return also the words, in the order of their rows.
 
-        config (BiLMConfig): The sizes.
-        words (Optional[InputVocabulary]): The words that have a vector, in the order of the rows
-            in the file; None if the model reads only characters.
-        stored (List[HDF5Arrays]): One or two files. The first contains the weights, the last
-            contains the word vectors.
-        RETURNS (Tuple[Dict[str, numpy.ndarray], Optional[InputVocabulary]]): The parameters, and
-            the words in the order of the rows of `encoder.words.weight`.
+        The first file has the weights, the last one the word vectors, in the order of `words`. A
+        model that reads only characters has no words.
         """
         layout = [entry for entry in _layout(config, stored[0]) if entry.name != EMBEDDING]
         parameters = read_parameters(layout, stored[0], self.options.name, BILM_GROUPS)
@@ -253,9 +247,8 @@ class AllenNLP(Format):
 
 
 def _words_content(bundle: ModelBundle) -> Optional[str]:
-    """Return the content of `vocab.txt`: the words that the model reads or predicts.
+    """Return the content of `vocab.txt`: the words that the model reads or predicts, if any.
 
-    RETURNS (Optional[str]): The content; None for a model of characters without a full softmax.
     RAISES (ValueError): The model reads words, but predicts other words.
     """
     read, prediction = bundle.bilm.vocabularies.words, bundle.prediction
@@ -279,16 +272,12 @@ def _marks_first(
     *tables: str,
     keep_unused: bool = True,
 ) -> InputVocabulary:
-    """Move the rows of `<S>`, `</S>` and `<UNK>` to the front of all tables.
+    """Move the rows of `<S>`, `</S>` and `<UNK>` to the front of all tables, in place.
 
-    In the files of bilm-tf, these rows can be anywhere.
+    Return the words in the new order. In the files of bilm-tf, these rows can be anywhere.
 
-    words (InputVocabulary): The words, in the order of the rows.
-    parameters (Dict[str, numpy.ndarray]): The parameters. The tables are changed in place.
-    tables (str): Names of the parameters with one row per word.
     keep_unused (bool): Whether to keep unused rows: if a word has several rows, only the last one
         is used.
-    RETURNS (InputVocabulary): The words in the new order of the rows.
     """
     marks = [words[mark] for mark in SPECIAL if mark in words]
     rows = marks + [row for row in range(len(words)) if row not in marks]
@@ -308,7 +297,6 @@ def _layout(config: BiLMConfig, stored: Optional[HDF5Arrays] = None) -> Iterator
 
     Some names in the file are misleading: `W_carry` is the transform gate of the highway.
 
-    config (BiLMConfig): The sizes.
     stored (Optional[HDF5Arrays]): The file to read: some programs write other shapes or names, and
         the layout adapts to them. Default: the layout that spacy-elmo writes.
     """

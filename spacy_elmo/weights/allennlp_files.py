@@ -63,9 +63,6 @@ def vocabulary_of(
 ) -> InputVocabulary:
     """Read the words that belong to the rows of a dataset in an HDF5 file.
 
-    name (str): Name of the dataset.
-    n_words (int): Number of its rows.
-    path (Union[Path, zipfile.Path]): The HDF5 file.
     vocabulary (Optional[Union[Path, zipfile.Path]]): The file of the words. Default: search in the
         folder of the HDF5 file.
     RAISES (ValueError): The file of the words is missing, or has another number of words.
@@ -100,9 +97,6 @@ def names_beside(weights: str, name: str) -> list[str]:
 
     For `elmo.hdf5` or `elmo_weights.hdf5`, the options can be `elmo_options.json`,
     `elmooptions.json` or `options.json`.
-
-    weights (str): Name of the HDF5 file.
-    name (str): General name of the file, such as "options.json".
     """
     start = PurePosixPath(weights).stem.removesuffix("weights")
     separator = "_" if start[-1:].isalnum() else ""

@@ -25,9 +25,8 @@ ZIP_SUFFIX = ".zip"
 def opened_path(path: Path) -> Iterator[File]:
     """Context manager: open a zip archive, to read it like a folder.
 
-    path (Path): A zip archive, or any other path.
     YIELDS (Union[Path, zipfile.Path]): The root of the archive, or its folder if it only contains
-        one folder. Any other path is yielded unchanged.
+        one folder. A path that is no archive is yielded unchanged.
     RAISES (ValueError): The archive is broken.
     """
     if path.suffix.lower() != ZIP_SUFFIX or not path.is_file():
@@ -52,7 +51,6 @@ def opened(file: Readable) -> BinaryIO:
 
     An `OpenedFile` is read into memory, and a file in an archive is unpacked into memory.
 
-    file (Union[Path, zipfile.Path, OpenedFile]): The file.
     RETURNS (BinaryIO): The open, seekable file. The caller closes it.
     RAISES (ValueError): The file cannot be read.
     """
@@ -89,10 +87,7 @@ def beside_weights(file: File, weights: File, folder: Optional[Path] = None) -> 
     in one folder and make links to them in another, so the target may be beside the target of the
     weights.
 
-    file (Union[Path, zipfile.Path]): The file.
-    weights (Union[Path, zipfile.Path]): The weights.
     folder (Optional[Path]): The folder of the model. Default: the folder of the weights.
-    RETURNS (Union[Path, zipfile.Path]): The file.
     RAISES (ValueError): The file is a link that leaves the folder.
     """
     if isinstance(file, Path) and isinstance(weights, Path):
@@ -107,14 +102,13 @@ def beside_weights(file: File, weights: File, folder: Optional[Path] = None) -> 
 def read_bytes(file: File, max_bytes: int) -> bytes:
     """Read a file of limited size.
 
-    file (Union[Path, zipfile.Path]): The file.
-    max_bytes (int): Maximum size of the unpacked file, in bytes.
-    RETURNS (bytes): The content.
+    max_bytes (int): Maximum size of the unpacked file.
     RAISES (ValueError): The file cannot be read, or is too large.
     """
     if isinstance(file, zipfile.Path):
         return _read_packed(file, max_bytes)
     with opened(file) as stream:
+        # One byte more than allowed shows that the file is too large, without reading all of it.
         content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ValueError(f"{file}: more than {max_bytes:,} bytes, too large for such a file")
@@ -124,8 +118,6 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
 def read_json(file: File) -> Any:
     """Read a small JSON file, such as a file of settings.
 
-    file (Union[Path, zipfile.Path]): The file.
-    RETURNS (Any): The content.
     RAISES (ValueError): The file is not JSON, not UTF-8, or too large.
     """
     content = read_bytes(file, LARGEST_JSON)

@@ -27,10 +27,8 @@ def beside(weights: Path) -> Path:
 
 
 def take_attribution(provenance: dict[str, Any], weights: Path) -> None:
-    """Add the text of the attribution file to a provenance that has no attribution.
+    """Add the text of the attribution file to a provenance, in place, if it has no attribution.
 
-    provenance (dict): The provenance of the weights. It is changed in place.
-    weights (Path): The file of the weights.
     RAISES (ValueError): The attribution file cannot be read, or is a link to another folder.
     """
     if "attribution" in provenance:
@@ -62,10 +60,8 @@ def attribution_of(provenance: dict[str, Any]) -> str:
 def write_attribution(provenance: dict[str, Any], path: Path) -> None:
     """Append the attribution of a model to a file, unless the file already contains it.
 
-    The bytes of the file stay as they are, in any encoding.
+    The bytes of the file stay as they are, in any encoding. The file need not exist.
 
-    provenance (dict): The provenance of the model.
-    path (Path): The file. It need not exist.
     RAISES (ValueError): The file is a link, which may lead to a file of something else.
     """
     if path.is_symlink():
@@ -94,12 +90,8 @@ def names_pipe(folder: Path, pipe: str) -> bool:
 def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> None:
     """Write attribution and license to the files of a pipeline that `spacy package` reads.
 
-    Call this function in `to_disk` of a pipe. At that point, spaCy has written `meta.json`.
-
-    provenance (dict): The provenance of the model.
-    folder (Path): The folder of the pipeline. If it is not a pipeline with this pipe, nothing is
-        written.
-    pipe (str): Name of the pipe.
+    Call this function in `to_disk` of a pipe. At that point, spaCy has written `meta.json`. Nothing
+    is written to a folder that is not a pipeline with this pipe.
     """
     if not names_pipe(folder, pipe):
         return

@@ -23,7 +23,6 @@ Prediction = tuple[FrozenSoftmax, Vocabulary]
 class ModelBundle:
     """Content of a model. Readers return a bundle, and writers write a bundle.
 
-    bilm (FrozenBiLM): The biLM.
     prediction (Optional[Tuple[FrozenSoftmax, Vocabulary]]): The softmax and its words.
     lang (Optional[str]): The language code; None if unknown.
     extras (List[str]): Descriptions of everything in the source that a bundle cannot store.
@@ -42,10 +41,8 @@ class ModelBundle:
         return self.bilm.provenance
 
     def add_provenance(self, provenance: Any, source: object) -> None:
-        """Set provenance and language from the provenance that a file contains.
+        """Set provenance and language from the provenance that the file `source` contains, if any.
 
-        provenance (Any): The provenance. If it is None, nothing changes.
-        source (object): The file, for error messages.
         RAISES (ValueError): The provenance is invalid, see `checked_provenance`.
         """
         if provenance is not None:
@@ -54,11 +51,8 @@ class ModelBundle:
 
 
 def checked_provenance(provenance: Any, source: object) -> dict[str, Any]:
-    """Check the provenance of a file, and return it.
+    """Check the provenance of the file `source`, and return it.
 
-    provenance (Any): The provenance.
-    source (object): The file, for error messages.
-    RETURNS (dict): The same provenance.
     RAISES (ValueError): The provenance is not a dict, its language is not a string, or one of its
         strings cannot be encoded in UTF-8.
     """
@@ -100,11 +94,10 @@ class Format(ABC):
     @classmethod
     @abstractmethod
     def find(cls, path: File) -> Optional["Format"]:
-        """Find a model of this format at a path.
+        """Find a model of this format at a path; None if there is no such model.
 
         path (Union[Path, zipfile.Path]): A file, a folder, a folder in an archive, or a prefix of
             file names.
-        RETURNS (Optional[Format]): The model; None if there is no model of this format.
         RAISES (ValueError): There are several models, or a file is missing.
         """
 
@@ -114,7 +107,6 @@ class Format(ABC):
 
         weights_only (bool): If True, read only the biLM, and ignore `softmax`.
         softmax (bool): If True, also read the softmax and its vocabulary.
-        RETURNS (ModelBundle): The model.
         RAISES (ValueError): A file is broken, or the files belong to different models.
         """
 
@@ -131,7 +123,7 @@ class Format(ABC):
     def write(cls, bundle: ModelBundle, target: Path, dtype: str = "float32") -> None:
         """Write a model. If this fails, nothing is written.
 
-        bundle (ModelBundle): The model. Everything that `losses` lists is omitted.
+        bundle (ModelBundle): Everything that `losses` lists is omitted.
         target (Path): The file or folder. Its parent must exist.
         dtype (str): Type of the biLM's weights on disk, one of `DTYPES`.
         RAISES (ValueError): The format cannot store the model.
@@ -144,11 +136,7 @@ class Format(ABC):
 
     @classmethod
     def find_foreign(cls, folder: Path) -> Optional[str]:
-        """Find out why a folder is more than a model of this format, or something else.
-
-        folder (Path): The folder.
-        RETURNS (Optional[str]): Description of the first reason; None if there is none.
-        """
+        """Return why a folder is not only a model of this format; None if it is."""
         names = content_names(folder)
         if names - cls.written:
             return f"it contains {shortened(min(names - cls.written))}"
@@ -174,21 +162,13 @@ class Format(ABC):
 
     @classmethod
     def as_read(cls, name: str, weight: np.ndarray, dtype: str) -> np.ndarray:
-        """Return a weight as a reader gets it after it was written in this format.
-
-        name (str): Name of the weight.
-        weight (numpy.ndarray): The weight in memory.
-        dtype (str): Type of the biLM's weights on disk.
-        RETURNS (numpy.ndarray): The weight that is read, in float32.
-        """
+        """Return a weight as a reader gets it, in float32, after it was written in this format."""
         return rounded(weight, dtype)
 
     @classmethod
     def losses(cls, bundle: ModelBundle, dtype: str) -> list[str]:
         """List everything of a model that is lost if it is written in this format.
 
-        bundle (ModelBundle): The model.
-        dtype (str): Type of the biLM's weights on disk.
         RETURNS (List[str]): Descriptions, such as "the alignment matrix".
         """
         lost = list(bundle.extras)

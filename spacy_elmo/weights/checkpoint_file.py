@@ -1,4 +1,4 @@
-"""Reader of bilm-tf's checkpoints. It needs TensorFlow."""
+"""Reader of bilm-tf's checkpoints, which needs TensorFlow."""
 
 import re
 from contextlib import AbstractContextManager, nullcontext
@@ -63,9 +63,6 @@ class CheckpointArrays(StoredArrays):
     """Variables of a checkpoint, by the names of the datasets in bilm-tf's HDF5 files.
 
     Variables of the optimizer, such as `WEIGHT/Adagrad`, are omitted.
-
-    reader (CheckpointReader): TensorFlow's reader.
-    source (str): Name of the checkpoint in error messages.
     """
 
     kind = "variable"

@@ -35,8 +35,7 @@ def convert(
     All checks come before the first write, and a model that cannot be written completely is not
     written at all. The attribution file is written last.
 
-    source (Union[str, Path]): The path, name or URL of the model.
-    target (Path): The path to write.
+    source (Union[str, Path]): Path, name or URL.
     format (Optional[str]): The name of one of `FORMATS`. Default: the format with the suffix of the
         target; a pipeline if the target has no suffix.
     dtype (str): Type of the biLM's weights on disk: "float32", "float16" or "bfloat16".
@@ -47,7 +46,6 @@ def convert(
     vectors (Optional[WordVectors]): If the source is the state dict of a CoVe encoder, the word
         vectors that the encoder reads.
     allow_loss (bool): Whether to write the model even if the format cannot store a part of it.
-    force (bool): Whether to overwrite an existing model.
     RETURNS (Tuple[ModelBundle, List[str]]): The written model, and descriptions of what was lost.
     RAISES (LossError): The format cannot store a part of the model, and `allow_loss` is False.
     RAISES (ValueError): The source cannot be read, the target exists and must not be replaced, or
@@ -65,6 +63,7 @@ def convert(
             f"{chosen.programs} only read float32, so {target} cannot be {dtype}. Use float32, or "
             f"another format"
         )
+    # Check this before the source is read, because that may be a long download.
     _check_target(target, chosen, force)
     given = user_path(source)
     if any(_is_same(path, given) for path in chosen.targets(target)):
@@ -94,7 +93,7 @@ def convert(
 
 
 def _chosen_format(target: Path, name: Optional[str]) -> type[Format]:
-    """Return the format with this name. Without a name, the target's suffix decides.
+    """Return the format with this name or, without a name, with the target's suffix.
 
     A target without a suffix is a pipeline, the first of `FORMATS`.
 

@@ -13,13 +13,12 @@ from ..model.vocabulary import SPECIAL, InputVocabulary, Vocabularies
 from .layout import Entry, build, plain, read_parameters, without_forget_bias
 from .state_dict_file import StateDict, read_state_dict
 
-SECOND = "_hh"  # PyTorch's LSTM has two biases. They are added, because `FrozenBiLM` has one.
+SECOND = "_hh"  # PyTorch's LSTM has two biases, which are added, because `FrozenBiLM` has one.
 
 
 class WordVectors(NamedTuple):
     """Word vectors, such as GloVe.
 
-    words (Sequence[str]): The words.
     table (numpy.ndarray): The vector of each word. *Shape:* `(n_words, width)`
     """
 
@@ -28,15 +27,13 @@ class WordVectors(NamedTuple):
 
 
 def read_cove(file: Path, vectors: WordVectors) -> FrozenBiLM:
-    """Read CoVe's encoder as a biLM. The word vectors become layer 0.
+    """Read CoVe's encoder as a biLM, whose layer 0 is the word vectors.
 
     The state dict has the parameter names of PyTorch's bidirectional LSTM (`weight_ih_l0`,
     `weight_ih_l0_reverse` and so on), with or without a prefix. The vectors of unknown words are
     zeros.
 
-    file (Path): The state dict.
     vectors (WordVectors): The word vectors that the encoder was trained with.
-    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The file is not the state dict of an encoder, or the encoder reads vectors
         of another width.
     """

@@ -61,8 +61,7 @@ def download(file: PublishedFile, target: Path) -> None:
     Until then, its name has the suffix `.part`. After an interruption, the next call resumes if the
     file on the server is unchanged.
 
-    file (PublishedFile): The file.
-    target (Path): The path to write. Missing folders are created.
+    target (Path): Missing folders are created.
     RAISES (DownloadError): The download failed, or the file has the wrong size or checksum.
     RAISES (OSError): The file cannot be written.
     RAISES (ValueError): The `.part` exists, but spacy-elmo did not write it.
@@ -87,8 +86,6 @@ def download(file: PublishedFile, target: Path) -> None:
 def check(file: PublishedFile, path: Path) -> None:
     """Check size and checksum of a downloaded file, and that it can be opened.
 
-    file (PublishedFile): The expected file.
-    path (Path): The downloaded file.
     RAISES (ValueError): Size or checksum is wrong, or the file cannot be opened.
     """
     size = path.stat().st_size
@@ -106,7 +103,6 @@ class _Part:
 
     The version file is empty if the server sends no version.
 
-    target (Path): Path of the finished file.
     RAISES (ValueError): The `.part` exists, but spacy-elmo did not write it.
     """
 
@@ -177,6 +173,7 @@ def _short(error: Exception) -> str:
 
 
 def _request(session: requests.Session, file: PublishedFile, part: _Part) -> requests.Response:
+    # Ranges and checksums are those of the file itself, not of a compressed form.
     headers = {"User-Agent": f"spacy-elmo/{__version__}", "Accept-Encoding": "identity"}
     if part.size:
         version = part.version_path.read_text("utf8")
@@ -232,6 +229,7 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
 
 
 def _open_no_link(path: str, flags: int) -> int:
+    # A link here could lead to a file that is not ours.
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
@@ -276,5 +274,6 @@ def _open(path: Path, suffix: str) -> None:
     elif suffix in (".hdf5", ".h5"):
         import h5py
 
+        # The header of a damaged file may be complete, so visit the groups.
         with h5py.File(path, "r") as file:
             file.visit(lambda name: None)

@@ -29,10 +29,9 @@ def read_model(
 ) -> tuple[Format, ModelBundle]:
     """Read a model of any format. Of a pipeline, read only the pipe with the biLM.
 
-    source (Union[str, Path]): The path, name or URL of the model; see `locate`.
+    source (Union[str, Path]): Path, name or URL; see `locate`.
     weights_only (bool): If True, read only the biLM, and ignore `softmax`.
     softmax (bool): If True, also read the softmax and its vocabulary.
-    RETURNS (Tuple[Format, ModelBundle]): The model on disk, and its content.
     RAISES (ValueError): There is no such model, or its files are broken.
     RAISES (OSError): The model cannot be downloaded.
     """
@@ -81,8 +80,7 @@ def read_bundle(source: Union[str, Path], *, softmax: bool = True) -> ModelBundl
 def local_files(path: Path) -> list[Path]:
     """Return the files of the model at a path. The model is not read.
 
-    path (Path): The path of weights, as for `read_model`.
-    RETURNS (List[Path]): The existing files; empty if there is no model.
+    RETURNS (List[Path]): Existing files; empty if there is no model.
     RAISES (ValueError): The file is a broken archive.
     """
     with opened_path(path) as opened:
@@ -103,7 +101,7 @@ def describe(source: Union[str, Path]) -> dict[str, Any]:
     For a published model that is not in the cache, the result has only name, format, language,
     license and URLs. Nothing is downloaded.
 
-    source (Union[str, Path]): The path, name or URL of the model.
+    source (Union[str, Path]): Path, name or URL.
     RETURNS (dict): Path, format, languages, sizes, number of parameters and more. JSON can store
         the dict. The checksum of the weights is the same in all formats.
     RAISES (ValueError): The model cannot be read.

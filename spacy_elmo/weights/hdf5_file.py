@@ -27,10 +27,6 @@ class HDF5Arrays(StoredArrays):
     """Datasets of an open HDF5 file.
 
     Soft and external links are ignored.
-
-    file (h5py.File): The file.
-    source (str): Name of the file in error messages.
-    n_bytes (int): Size of the file in bytes.
     """
 
     kind = "dataset"
@@ -65,6 +61,7 @@ class HDF5Arrays(StoredArrays):
 
     def read(self, name: str) -> np.ndarray:
         """Return a dataset, converted to float32."""
+        # A float64 that is too large becomes infinite, which `read_parameters` reports by name.
         with _readable(self.source), np.errstate(over="ignore"):
             if _GZIP in _filters(self[name]):
                 _check_chunks(self[name])
@@ -85,8 +82,6 @@ class HDF5Arrays(StoredArrays):
 def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
     """Context manager: open an HDF5 file for reading.
 
-    file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    YIELDS (HDF5Arrays): The datasets.
     RAISES (ValueError): The file is broken.
     """
     with opened(file) as stream:

@@ -26,11 +26,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """Array in a weights file, and the BiLM parameters that it contains.
+    """Array in a weights file with its name and shape, and the BiLM parameters that it contains.
 
-    name (str): Name of the array in the file.
-    shape (Tuple[int, ...]): Shape of the array in the file.
-    parameters (Tuple[str, ...]): Names of the parameters.
     to_parameters (Callable): Converts the array to the parameters.
     to_stored (Callable): Converts the parameters to the array.
     """
@@ -79,14 +76,11 @@ def read_parameters(
 ) -> dict[str, np.ndarray]:
     """Read the parameters of a model from the arrays of a layout.
 
-    layout (Iterable[Entry]): The expected arrays.
-    stored (StoredArrays): The file.
-    sizes_from (str): The source of the sizes, for error messages: "according to SIZES_FROM".
+    sizes_from (str): Source of the sizes, for error messages: "according to SIZES_FROM".
     accounted (Tuple[str, ...]): Prefixes of array names. An array that is not in the layout is an
         error if its name has one of these prefixes; otherwise it is ignored. Default: no array is
         ignored.
-    RETURNS (Dict[str, numpy.ndarray]): The parameters, in float16 if the file has float16,
-        otherwise in float32.
+    RETURNS (Dict[str, numpy.ndarray]): float16 if the file has float16, otherwise float32.
     RAISES (ValueError): An array is missing or unexpected, has another shape, or is not finite.
     """
     entries = {entry.name: entry for entry in layout}
@@ -123,12 +117,7 @@ def read_parameters(
 def stored_arrays(
     layout: Iterable[Entry], parameters: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Convert parameters to the arrays of a layout, and yield each array.
-
-    layout (Iterable[Entry]): The arrays of the file.
-    parameters (Mapping[str, numpy.ndarray]): The parameters of a BiLM.
-    YIELDS (Tuple[str, numpy.ndarray]): Name and values, in float32.
-    """
+    """Convert parameters to the arrays of a layout. Yield each name and its float32 values."""
     for entry in layout:
         values = entry.to_stored([parameters[name] for name in entry.parameters])
         yield entry.name, np.ascontiguousarray(values, dtype="float32")
@@ -142,11 +131,8 @@ def plain(
 ) -> Entry:
     """Make the entry of an array that contains one parameter.
 
-    name (str): Name of the array in the file.
-    shape (Tuple[int, ...]): Shape of the array in the file.
-    parameter (str): Name of the parameter.
-    convert (Callable): Converts the array to the parameter, and the parameter to the array. It must
-        be its own inverse, such as `numpy.transpose`. Default: no conversion.
+    convert (Callable): Converts the array to the parameter and back, so it must be its own inverse,
+        such as `numpy.transpose`. Default: no conversion.
     """
     return Entry(
         name, shape, (parameter,), lambda values: [convert(values)], lambda arrays: convert(*arrays)
@@ -177,12 +163,9 @@ def build(
     source: File,
     read: Optional[Callable[[], dict[str, np.ndarray]]] = None,
 ) -> FrozenBiLM:
-    """Make a `FrozenBiLM` from its parts. Its provenance contains the name of `source`.
+    """Make a `FrozenBiLM` from its parts, with the name of `source` in its provenance.
 
-    config (BiLMConfig): The sizes.
-    vocabularies (Vocabularies): The vocabularies of the token encoder.
-    parameters (Dict[str, numpy.ndarray]): All parameters, with the right shapes.
-    source (Union[Path, zipfile.Path]): The file or folder of the parameters.
+    source (Union[Path, zipfile.Path]): File or folder of the parameters.
     read (Optional[Callable]): Function from `reread`. With it, the model can drop the parameters
         from memory and read them again. Default: the parameters stay in memory.
     RAISES (ValueError): The vocabularies do not fit the sizes.
@@ -195,9 +178,8 @@ def build(
 def open_files(*files: File) -> list[OpenedFile]:
     """Open the files of a model, so that `reread` can read them again.
 
-    files (Union[Path, zipfile.Path]): The files.
-    RETURNS (List[OpenedFile]): The open files; empty if a file is in an archive or cannot be
-        opened, or on Windows, where `OpenedFile` does not work.
+    RETURNS (List[OpenedFile]): Empty if a file is in an archive or cannot be opened, or on Windows,
+        where `OpenedFile` does not work.
     """
     paths = [file for file in files if isinstance(file, Path) and file.is_file()]
     if len(paths) == len(files) and hasattr(os, "pread"):
@@ -211,10 +193,9 @@ def reread(
 ) -> Optional[Callable[[], dict[str, np.ndarray]]]:
     """Return a function that reads the parameters of a model again from its open files.
 
-    files (List[OpenedFile]): The result of `open_files`.
-    read (Callable): Reads the parameters from open files.
-    RETURNS (Optional[Callable]): The function, which raises an error if a file has changed; None
-        if `files` is empty, or a file was replaced since it was opened.
+    files (List[OpenedFile]): Result of `open_files`.
+    RETURNS (Optional[Callable]): It raises an error if a file has changed. None if `files` is
+        empty, or a file was replaced since it was opened.
     """
     if not files or not all(file.is_at_its_path() for file in files):
         return None

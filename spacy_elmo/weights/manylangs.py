@@ -190,6 +190,7 @@ def to_sizes(config: BiLMConfig) -> dict[str, Any]:
     }
     check_representable("the format of ELMoForManyLangs", lacks)
     sizes: dict[str, Any] = {section: {"name": kind} for section, kind in _KINDS.items()}
+    # Their programs ask for these settings, although vectors do not depend on them.
     sizes["classifier"] = {"name": "sampled_softmax", "n_samples": 8192}
     sizes["dropout"] = 0.1
     write_sizes(sizes, config, PLACES)

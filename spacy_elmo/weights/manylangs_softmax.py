@@ -1,6 +1,6 @@
 """Reader of `classifier.pkl`, the softmax that ELMoForManyLangs' training can save.
 
-ELMoForManyLangs has three kinds of softmax. Each is converted to a full softmax.
+ELMoForManyLangs has three kinds of softmax, which are all converted to a full softmax.
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,6 @@ def read_classifier(folder: File, bilm: FrozenBiLM) -> Prediction:
     word from its characters and a correction: `e_w = CNN(w) + M corr_w`. For unknown words, a
     parameter replaces `CNN(w)`.
 
-    folder (Union[Path, zipfile.Path]): The folder of the model.
-    bilm (FrozenBiLM): The model.
-    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
     RAISES (ValueError): The file is not a classifier, or does not belong to the model.
     """
     file, words_of = folder / CLASSIFIER_FILE, folder / "word.dic"

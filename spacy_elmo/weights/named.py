@@ -54,7 +54,7 @@ class NamedModel:
     format (str): "allennlp" or "manylangs"; "" for a URL.
     lang (str): Language code, as in spaCy and Universal Dependencies; "" for a URL.
     licence (str): License of the weights; "" for a URL.
-    files (Tuple[PublishedFile, ...]): Files of the model, the weights last.
+    files (Tuple[PublishedFile, ...]): The weights are last.
     n_weights (int): Number of parameters; 0 if unknown.
     """
 
@@ -99,7 +99,7 @@ class NamedModel:
 
     @property
     def path(self) -> Path:
-        """Path of the weights in the cache. The file need not exist."""
+        """Path of the weights in the cache, whether or not the file exists."""
         return self.paths[-1]
 
     @property
@@ -136,14 +136,13 @@ def locate(name_or_path: Union[str, Path]) -> Path:
     """Return the path of a model. If it has a URL and is not in the cache, download it.
 
     name_or_path (Union[str, Path]): One of
-
         * a path
         * "en_small", the model in this package
         * "NAME", the model of an installed package `spacy_elmo_NAME`
         * the name of a published model: "small", "original", "german", "manylangs-fr" and others
         * the `https://` URL of a `.safetensors` file, a zip archive, or an HDF5 file with its
           `options.json` in the same folder
-    RETURNS (Path): The path of the model. If the argument is a path, it need not exist.
+    RETURNS (Path): If the argument is a path, it need not exist.
     RAISES (ValueError): This package does not contain "en_small", or the URL is not supported.
     RAISES (OSError): The model cannot be downloaded.
     """
@@ -163,11 +162,9 @@ def locate(name_or_path: Union[str, Path]) -> Path:
 
 
 def find_installed(name: str) -> Optional[Path]:
-    """Return the folder of the pipeline in an installed package. The package is not imported.
+    """Return the folder of the pipeline in an installed package, which is not imported; or None.
 
-    name (str): Name of the model. The package is `spacy_elmo_NAME`, and its folder `pipeline` is a
-        spaCy pipeline with a pipe `elmo`.
-    RETURNS (Optional[Path]): The folder of the pipeline; None if there is no such package.
+    name (str): The package is `spacy_elmo_NAME`. Its folder `pipeline` has a pipe `elmo`.
     """
     spec = find_spec(f"{PACKAGE}_{name}") if name.isidentifier() else None
     folders = spec.submodule_search_locations if spec else None
@@ -200,7 +197,6 @@ def is_available(weights: object) -> bool:
 def get_named(name: str) -> NamedModel:
     """Return the published model that has a name, or the model at a URL.
 
-    name (str): Name or URL.
     RAISES (ValueError): No published model has this name, or the URL is not supported.
     """
     if is_url(name):
@@ -226,9 +222,7 @@ def did_you_mean(name: object) -> str:
 def obtain(model: NamedModel, *, force: bool = False) -> Path:
     """Return the path of the weights of a published model. If they are not cached, download them.
 
-    model (NamedModel): The model.
-    force (bool): Whether to download the model again if it is in the cache.
-    RETURNS (Path): The weights in the cache.
+    force (bool): Whether to download a cached model again.
     RAISES (DownloadError): The download failed. The message says how to download the files without
         spacy-elmo.
     RAISES (OSError): The cache cannot be written.

@@ -97,6 +97,7 @@ class PipelineFolder(SafetensorsFile):
                 softmax = softmax_to_bytes(bundle.prediction, words=False)
                 atomic_write(folder / SOFTMAX_FILE, softmax)
                 bundle.prediction[1].to_disk(folder / VOCABULARY_FILE)
+            # The pipe itself writes its weights only in float32.
             if dtype != "float32":
                 super().write(replace(bundle, prediction=None), folder / PIPE / MODEL_FILE, dtype)
 
@@ -130,18 +131,15 @@ def _pipeline(bundle: ModelBundle) -> "Language":
 
 
 def _changed_entries(pipe: str, settings: dict[str, Any], meta_file: Path) -> Iterator[str]:
-    """Yield descriptions of settings and vectors that are lost if only the biLM is read.
+    """Describe each setting of the pipe that differs from the defaults, and static vectors.
 
-    These are settings of the pipe that differ from the defaults, and static vectors.
+    They are lost if only the biLM is read.
 
-    pipe (str): Name of the pipe with the biLM.
-    settings (Dict[str, Any]): Settings of the pipe.
-    meta_file (Path): The meta.json of the pipeline.
-    YIELDS (str): A description.
     RAISES (ValueError): meta.json cannot be read.
     """
     import spacy
 
+    # A new pipe has the defaults. This package is below `pipeline`, and may not import it.
     new = spacy.blank("xx")
     new.add_pipe("elmo", config={"weights": None})
     defaults = new.config["components"]["elmo"]

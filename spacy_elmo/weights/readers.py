@@ -54,7 +54,7 @@ def make_allennlp_reader(
 
 @registry.weights_readers("spacy-elmo.manylangs.v1")
 def make_manylangs_reader(path: PathSetting) -> Callable[[], "FrozenBiLM"]:
-    """Make a reader of an ELMoForManyLangs model. It reads a path like `read_weights`.
+    """Make a reader of an ELMoForManyLangs model, which reads a path like `read_weights`.
 
     path (Union[str, int, Path]): Folder or zip archive of the model.
     RETURNS (Callable[[], FrozenBiLM]): The reader.
@@ -89,11 +89,11 @@ def _read_allennlp(
 def read_alignment(path: Path, width: int) -> np.ndarray:
     """Read an alignment matrix W, which maps a vector v of one language to `W v` of another.
 
-    Conneau et al. (2018) align word vectors. Schuster et al. (2019) align vectors of ELMo.
+    Conneau et al. (2018) align word vectors, Schuster et al. (2019) align vectors of ELMo. *Shape:*
+    `(width, width)`
 
     path (Path): A `.npy` file, or a text file with one row per line and spaces between numbers.
     width (int): Width of the vectors.
-    RETURNS (numpy.ndarray): The matrix. *Shape:* `(width, width)`
     RAISES (ValueError): The file does not contain a finite matrix of this shape.
     """
     if path.suffix in (".pth", ".pt"):
@@ -102,9 +102,11 @@ def read_alignment(path: Path, width: int) -> np.ndarray:
         )
     with named_errors(f"align: {path} does not contain a readable matrix", (OSError, ValueError)):
         if path.suffix == ".npy":
+            # Mapped, so that the shape of a large file can be refused before its values are read.
             found = np.load(path, mmap_mode="r", allow_pickle=False)
         else:
             with path.open(encoding="utf-8-sig") as lines:
+                # One row too many is enough to see that the matrix is too large.
                 found = np.loadtxt(lines, dtype="float32", ndmin=2, max_rows=width + 1)
     if found.shape != (width, width):
         raise ValueError(

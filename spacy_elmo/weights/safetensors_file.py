@@ -118,8 +118,6 @@ def read(file: Path) -> FrozenBiLM:
     The file stays open if possible, so that the model can drop its weights to save memory, and read
     them again.
 
-    file (Path): The file.
-    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The file is broken.
     """
     files, source = open_files(file), str(file)
@@ -129,12 +127,9 @@ def read(file: Path) -> FrozenBiLM:
 
 
 def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
-    """Find the only file of a folder that matches a pattern.
+    """Find the only file of a folder that matches a glob pattern; None if there is no such file.
 
-    folder (Path): The folder.
-    pattern (str): The glob pattern.
     besides (str): Endings of file names to ignore.
-    RETURNS (Optional[Path]): The file; None if no file matches.
     RAISES (ValueError): Several files match.
     """
     files = (file for file in folder.glob(pattern) if not file.name.endswith(besides))
@@ -148,8 +143,6 @@ def find_one(folder: Path, pattern: str, *besides: str) -> Optional[Path]:
 def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
     """Write a model to a file. If this fails, an existing file stays unchanged.
 
-    bilm (FrozenBiLM): The model.
-    path (Path): The file to write.
     dtype (str): Type of the weights on disk, one of `DTYPES`.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
@@ -175,10 +168,8 @@ def from_bytes(
 ) -> FrozenBiLM:
     """Make a model from the bytes of a file.
 
-    data (bytes): The bytes.
     source (str): Name of the file in error messages.
     read (Optional[Callable]): Function that reads the parameters again; see `Weights`.
-    RETURNS (FrozenBiLM): The model.
     RAISES (ValueError): The bytes are broken, or not a model of spacy-elmo.
     """
     (config, vocabularies, provenance), parameters = _parameters(data, source)

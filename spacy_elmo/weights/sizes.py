@@ -31,12 +31,10 @@ _CHARACTERS = {
 
 
 def read_sizes(content: Any, places: Places, **defaults: Any) -> dict[str, Any]:
-    """Read sizes from the content of a JSON file.
+    """Read sizes from the content of a JSON file, at the key paths `places`.
 
-    content (Any): The content.
-    places (Dict[str, Tuple[str, ...]]): The key path of each size.
-    defaults (Any): Default values of sizes that may be missing in the file.
-    RETURNS (Dict[str, Any]): The sizes by their names in `BiLMConfig`. Values are not checked.
+    defaults (Any): Values of sizes that may be missing in the file.
+    RETURNS (Dict[str, Any]): Names as in `BiLMConfig`. Values are not checked.
     RAISES (ValueError): A key is missing.
     """
     sizes = defaults
@@ -64,9 +62,8 @@ def write_sizes(content: dict[str, Any], config: BiLMConfig, places: Places) -> 
 def check_representable(file: str, lacks: dict[str, bool]) -> None:
     """Raise an error if a model has properties that a format cannot store.
 
-    file (str): Name of the format or file, for the error message.
-    lacks (Dict[str, bool]): Each property that the format cannot store, and whether the model has
-        it.
+    lacks (Dict[str, bool]): Properties that the format cannot store, and whether the model has
+        each.
     RAISES (ValueError): The model has one of these properties.
     """
     lacking = ", ".join(name for name, is_so in lacks.items() if is_so)
@@ -79,11 +76,8 @@ def check_representable(file: str, lacks: dict[str, bool]) -> None:
 def from_options(options: Any, *, n_words: int = 0, bidirectional: bool = True) -> BiLMConfig:
     """Make a config from the `options.json` of bilm-tf or AllenNLP. Ignore unknown keys.
 
-    options (Any): The parsed file.
-    n_words (int): Number of words with an embedding. The options do not contain this number.
-        Required for a model without characters.
-    bidirectional (bool): Whether the model has two directions.
-    RETURNS (BiLMConfig): The config.
+    n_words (int): Number of words with an embedding, which the options do not contain. Required for
+        a model without characters.
     RAISES (ValueError): A key is missing, or its value is impossible.
     """
     if not isinstance(options, Mapping) or "lstm" not in options:

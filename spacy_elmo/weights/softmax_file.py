@@ -23,11 +23,8 @@ WORDS = "words"
 def softmax_to_bytes(
     prediction: Prediction, dtype: str = "float32", *, words: bool = True
 ) -> bytes:
-    """Convert a softmax to the bytes of a file.
+    """Convert a softmax and its words to the bytes of a file.
 
-    prediction (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
-    dtype (str): Type of the weights on disk.
-    words (bool): Whether to include the words.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     softmax, vocabulary = prediction
@@ -40,10 +37,8 @@ def softmax_to_bytes(
 def read_softmax(path: Path, width: int, words_of: Optional[Path] = None) -> Prediction:
     """Read a softmax and its words.
 
-    path (Path): The file of the softmax.
     width (int): `projection_dim` of the model.
-    words_of (Optional[Path]): The file of the words. Default: the words are in the softmax file.
-    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
+    words_of (Optional[Path]): File of the words. Default: they are in the softmax file.
     RAISES (ValueError): The file is broken, or softmax and words do not belong together.
     """
     with named_errors(path, SafetensorError):
@@ -65,12 +60,8 @@ def make_prediction(
 ) -> Prediction:
     """Make the pair of softmax and vocabulary, and check that their sizes match.
 
-    tensors (Mapping[str, numpy.ndarray]): The weights of the softmax.
-    words (List[str]): The words.
-    width (int): `projection_dim` of the model.
-    path (Union[Path, zipfile.Path]): The file of the weights, for error messages.
-    words_of (Union[Path, zipfile.Path]): The file of the words, for error messages.
-    RETURNS (Tuple[FrozenSoftmax, Vocabulary]): The softmax and its words.
+    `width` is `projection_dim` of the model. Error messages name the files `path` and `words_of`.
+
     RAISES (ValueError): Softmax and words have different sizes.
     """
     with named_errors(words_of):

@@ -43,10 +43,8 @@ class StateDict(StoredArrays):
 
 
 def read_state_dict(file: Readable) -> StateDict:
-    """Read a state dict. No code from the file is run.
+    """Read a state dict without running code from the file.
 
-    file (Union[Path, zipfile.Path, OpenedFile]): The file.
-    RETURNS (StateDict): The tensors.
     RAISES (ValueError): The file is broken, not a state dict, or contains anything but floats.
     """
     with opened(file) as stream:

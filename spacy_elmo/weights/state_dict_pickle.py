@@ -66,10 +66,10 @@ class _Imported(NamedTuple):
 
 
 def read_pickle(stream: BytesIO) -> Any:
-    """Read one pickle. The stream is then at its end.
+    """Read one pickle, and leave the stream at its end.
 
     stream (BytesIO): The pickle, and any bytes after it.
-    RETURNS (Any): Its content, of strings, numbers, tuples, lists, dicts and `Tensor`.
+    RETURNS (Any): Strings, numbers, tuples, lists, dicts and `Tensor`.
     RAISES (Refused): The pickle is too large, or has content that does not belong in a state dict.
     RAISES (Exception): This is not a pickle.
     """

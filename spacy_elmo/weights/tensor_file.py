@@ -36,7 +36,7 @@ class StoredTensors(StoredArrays):
         return values.shape
 
     def read(self, name: str) -> np.ndarray:
-        """Return a tensor. float64 is converted to float32."""
+        """Return a tensor, with float64 converted to float32."""
         values: np.ndarray = self[name]
         with np.errstate(over="ignore"):
             return values.astype("float32") if values.dtype == "float64" else values
@@ -45,8 +45,6 @@ class StoredTensors(StoredArrays):
 def read_file(file: Union[Path, OpenedFile]) -> bytes:
     """Read the bytes of a `.safetensors` file, and check the size of its header first.
 
-    file (Union[Path, OpenedFile]): The file.
-    RETURNS (bytes): The content.
     RAISES (ValueError): The file cannot be read, or its header is too large.
     """
     with opened(file) as stream:
@@ -68,14 +66,14 @@ def header_size(data: bytes) -> int:
 def load(data: bytes) -> dict[str, np.ndarray]:
     """Convert the content of a `.safetensors` file to tensors.
 
-    data (bytes): The content.
-    RETURNS (Dict[str, numpy.ndarray]): The tensors by name. bfloat16 is converted to float32.
+    RETURNS (Dict[str, numpy.ndarray]): bfloat16 is converted to float32.
     RAISES (SafetensorError): The content is broken.
     """
     tensors = {}
     for name, tensor in deserialize(data):
         kind, content = tensor["dtype"], tensor["data"]
         if kind == "BF16":
+            # bfloat16 is the upper half of float32.
             bits = np.frombuffer(content, dtype="<u2").astype("uint32") << 16
             tensors[name] = bits.view("float32").reshape(tensor["shape"])
         elif kind in _READ:
@@ -91,9 +89,7 @@ def save(
 ) -> bytes:
     """Convert tensors to the content of a `.safetensors` file.
 
-    tensors (Mapping[str, numpy.ndarray]): The tensors by name.
     dtype (str): Type of floats on disk, one of `DTYPES`.
-    metadata (Optional[Dict[str, str]]): Metadata for the header.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     floats = {name for name, values in tensors.items() if values.dtype.kind == "f"}

@@ -25,9 +25,7 @@ def read_vocab(file: File, n_rows: int) -> InputVocabulary:
 
     A repeated token has the id of its last line.
 
-    file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
-    RETURNS (InputVocabulary): The vocabulary.
     RAISES (ValueError): The file is not UTF-8, or has more than `2 * n_rows` lines.
     """
     return _last_ones(read_words(file, 2 * n_rows))
@@ -40,14 +38,12 @@ def read_words(file: File, max_lines: int) -> list[str]:
 
 
 def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
-    """Read a `.dic` file. It has one `token<TAB>id` per line.
+    """Read a `.dic` file, which has one `token<TAB>id` per line.
 
     If a line has no token, its token is the ideographic space U+3000.
 
-    file (Union[Path, zipfile.Path]): The file.
     n_rows (int): Number of rows of the embedding.
     tensor (str): Name of the embedding in error messages.
-    RETURNS (InputVocabulary): The vocabulary.
     RAISES (ValueError): A line is broken, or the ids do not match the embedding.
     """
     lines = read_lines(file, n_rows)
@@ -57,6 +53,7 @@ def read_dic(file: File, n_rows: int, tensor: str) -> InputVocabulary:
     tokens: list[Optional[str]] = [None] * n_rows
     for number, line in enumerate(lines, start=1):
         token, found, digits = line.strip().rpartition("\t")
+        # No model has a billion words, and `int` refuses thousands of digits with another error.
         if not digits.isascii() or not digits.isdigit() or "\t" in token or len(digits) > 9:
             raise ValueError(f"{file}: line {number} is not 'token<TAB>id'")
         row = int(digits)
@@ -79,8 +76,6 @@ def vocab_content(vocabulary: InputVocabulary) -> str:
 def dic_content(vocabulary: InputVocabulary, name: str) -> str:
     """Return the content of a `.dic` file, in the order of ids.
 
-    vocabulary (InputVocabulary): The vocabulary.
-    name (str): Name of the file, for error messages.
     RAISES (ValueError): ELMoForManyLangs would read a token as another token.
     """
     tokens = _fitting(vocabulary, name, _fits_dic)
@@ -88,11 +83,10 @@ def dic_content(vocabulary: InputVocabulary, name: str) -> str:
 
 
 def read_lines(file: File, max_lines: int) -> list[str]:
-    """Read the lines of a text file. Refuse a file that is too long.
+    """Read the lines of a text file, unless it is too long.
 
-    file (Union[Path, zipfile.Path]): The file. A `.gz` file is unpacked.
-    max_lines (int): Maximum number of lines.
-    RETURNS (List[str]): The lines, without a byte order mark.
+    file (Union[Path, zipfile.Path]): A `.gz` file is unpacked.
+    RETURNS (List[str]): Without a byte order mark.
     RAISES (ValueError): The file is not UTF-8, or too long.
     """
     max_bytes = largest_text(max_lines)
@@ -102,6 +96,7 @@ def read_lines(file: File, max_lines: int) -> list[str]:
             content = gzip.GzipFile(fileobj=BytesIO(content)).read(max_bytes + 1)
         if len(content) > max_bytes:
             raise ValueError(f"{file}: unpacks to more than {max_bytes:,} bytes")
+    # Count first, because a list of short lines needs many times the memory of the text.
     n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if n_lines > max_lines + 1:
         raise ValueError(f"{file}: {n_lines:,} entries, expected at most {max_lines:,}")
@@ -119,12 +114,7 @@ def largest_text(n_strings: int) -> int:
 
 
 def _fitting(vocabulary: InputVocabulary, name: str, fits: Callable[[str], bool]) -> list[str]:
-    """Return the string to write for each id. Raise a ValueError if a string does not fit.
-
-    vocabulary (InputVocabulary): The vocabulary.
-    name (str): Name of the file, for error messages.
-    fits (Callable[[str], bool]): Returns whether the file can store a string.
-    """
+    """Return the string to write for each id. Raise a ValueError if a string does not fit."""
     strings = vocabulary.strings
     wrong = [string for string in strings if string is not None and not fits(string)]
     if wrong:

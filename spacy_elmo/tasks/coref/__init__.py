@@ -18,7 +18,7 @@ from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
 from .spans import Cluster, antecedent_loss, gold_pairs, make_clusters, mention_loss
 
-MAX_TRAINING_TOKENS = 4096  # Maximum per Doc and update. Limits the memory for long sentences.
+MAX_TRAINING_TOKENS = 4096  # Maximum per Doc and update, to limit the memory for long sentences.
 
 
 class CoreferenceResolver(TaskPipe):
@@ -28,9 +28,6 @@ class CoreferenceResolver(TaskPipe):
     and so on, in the order of their first mentions. Training skips examples whose reference has no
     such group.
 
-    vocab (Vocab): The vocab.
-    model (Model[List[Doc], DocRanker]): The model.
-    name (str): Name of the pipe.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`, before `_1`.
     singletons (bool): Whether to find clusters of one mention. If False, training and scores ignore
         such clusters in the corpus.
@@ -42,7 +39,6 @@ class CoreferenceResolver(TaskPipe):
         most 4,096 tokens in total. 0: all sentences, with any number of tokens.
     segmenter (Callable[[Doc], List[Segment]]): Splits a Doc into the sentences that the model
         reads. The component only finds mentions within one sentence.
-    scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
 
@@ -85,9 +81,8 @@ class CoreferenceResolver(TaskPipe):
     def predict(self, docs: Iterable[Doc]) -> list[list[Cluster]]:
         """Find the clusters of Docs, without changing them.
 
-        docs (Iterable[Doc]): The Docs.
-        RETURNS (List[List[List[Tuple[int, int]]]]): The clusters of each Doc. A cluster is a list
-            of mentions. A mention is its first token and the token after its last one.
+        RETURNS (List[List[List[Tuple[int, int]]]]): For each Doc its clusters, as lists of
+            mentions. A mention is its first token and the token after its last one.
         RAISES (ValueError): The pipe is not initialized.
         """
         self._check_initialized()
@@ -106,11 +101,7 @@ class CoreferenceResolver(TaskPipe):
         return make_clusters(mentions, self.model.ops.to_numpy(links), is_mention & self.singletons)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[Cluster]]) -> None:
-        """Write clusters to `doc.spans["coref_clusters_1"]` and so on. Delete old clusters.
-
-        docs (Iterable[Doc]): The Docs.
-        scores (List[List[List[Tuple[int, int]]]]): The result of `predict` for them.
-        """
+        """Write the clusters to `doc.spans["coref_clusters_1"]` and so on. Delete old clusters."""
         for doc, clusters in zip(docs, scores):
             write_clusters(doc, clusters, self.span_cluster_prefix)
 
@@ -138,12 +129,9 @@ class CoreferenceResolver(TaskPipe):
     def _loss(
         self, gold: Sequence[Cluster], scores: Ranking
     ) -> tuple[float, tuple[Floats1d, Floats2d]]:
-        """Return the loss of a Doc, and the gradients with respect to its scores.
+        """Return the loss of a Doc, and the gradients with respect to its two kinds of scores.
 
-        gold (Sequence[List[Tuple[int, int]]]): The gold clusters.
-        scores (Ranking): The output of the model.
-        RETURNS (Tuple[float, Tuple[Floats1d, Floats2d]]): The loss, in nats, summed over the spans;
-            the gradients for `mention_scores` and `pair_scores`.
+        The loss is in nats, summed over the spans.
         """
         kept = scores.candidates[scores.kept].mentions
         right_pairs = gold_pairs(kept, gold, scores.pair_scores.shape[1])
@@ -171,10 +159,6 @@ class CoreferenceResolver(TaskPipe):
         return next(by_tokens(chosen, MAX_TRAINING_TOKENS, n, lambda s: s.end - s.start), [])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Compare the predicted clusters with the gold clusters.
-
-        examples (Iterable[Example]): The examples.
-        RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_coref`.
-        """
+        """Compare predicted and gold clusters with the scorer, by default `score_coref`."""
         settings = {"span_cluster_prefix": self.span_cluster_prefix, "singletons": self.singletons}
         return super().score(examples, **{**settings, **kwargs})

@@ -20,10 +20,8 @@ def cluster_keys(doc: Doc, prefix: str) -> list[str]:
 def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
     """Read the clusters of a Doc.
 
-    doc (Doc): The Doc.
-    prefix (str): Prefix of the keys of `doc.spans`.
-    RETURNS (Optional[List[List[Tuple[int, int]]]]): The clusters, without empty ones. The mentions
-        of a cluster are sorted. None if the Doc has no such span group.
+    RETURNS (Optional[List[List[Tuple[int, int]]]]): No empty clusters. The mentions of a cluster
+        are sorted. None if the Doc has no such span group.
     RAISES (ValueError): A span has no tokens, or occurs twice.
     """
     keys = cluster_keys(doc, prefix)
@@ -42,12 +40,7 @@ def read_clusters(doc: Doc, prefix: str = PREFIX) -> Optional[list[Cluster]]:
 
 
 def write_clusters(doc: Doc, clusters: Clusters, prefix: str = PREFIX) -> None:
-    """Write clusters to `doc.spans["coref_clusters_1"]` and so on. Delete old clusters.
-
-    doc (Doc): The Doc.
-    clusters (Sequence[List[Tuple[int, int]]]): The clusters.
-    prefix (str): Prefix of the keys.
-    """
+    """Write clusters to `doc.spans["coref_clusters_1"]` and so on. Delete old clusters."""
     for key in cluster_keys(doc, prefix):
         del doc.spans[key]
     for number, cluster in enumerate(clusters, 1):

@@ -39,7 +39,6 @@ def make_coref_corpus(path: PathSetting, span_cluster_prefix: str = PREFIX) -> R
 
     path (Union[str, int, Path]): The file.
     span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
     def make(nlp: Language, entry: dict[str, Any]) -> Doc:
@@ -58,14 +57,11 @@ def make_doc(
 ) -> Doc:
     """Make a Doc with clusters.
 
-    vocab (Vocab): The vocab.
-    words (Sequence[str]): The words of the Doc.
-    clusters (Sequence[List[Tuple[int, int]]]): The clusters. A mention is its first token and the
-        token after its last one.
-    sentence_starts (Optional[Sequence[int]]): The first token of each sentence. Default: unknown.
-    prefix (str): Prefix of the keys of `doc.spans`.
-    RETURNS (Doc): The Doc, with `doc.spans["coref_clusters_1"]` and so on. If `clusters` is empty,
-        the Doc has one empty group, so that it counts as annotated.
+    clusters (Sequence[List[Tuple[int, int]]]): A mention is its first token and the token after its
+        last one.
+    sentence_starts (Optional[Sequence[int]]): First token of each sentence. Default: unknown.
+    RETURNS (Doc): It has `doc.spans["coref_clusters_1"]` and so on. If `clusters` is empty, the Doc
+        has one empty group, so that it counts as annotated.
     RAISES (ValueError): A mention or the start of a sentence is outside the words, or a mention
         occurs twice.
     """

@@ -1,4 +1,4 @@
-"""Coreference model (Lee et al. 2017). It ranks the possible antecedents of each span."""
+"""Coreference model, which ranks the possible antecedents of each span (Lee et al. 2017)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,11 +26,11 @@ class Ranking(NamedTuple):
 
     candidates (CandidateSpans): All spans up to the maximum width.
     mention_scores (Floats1d): How likely each span is a mention. *Shape:* `(n_spans,)`
-    kept (numpy.ndarray): Indices of the best `candidates`. Only these get scores of antecedents.
+    kept (numpy.ndarray): Indices of the best `candidates`, which get scores of antecedents.
         *Shape:* `(n_kept,)`
-    pair_scores (Floats2d): Scores of antecedents. Row i, column a: the score of kept span
-        i - a - 1 as the antecedent of kept span i; -inf if there is no such span. "No antecedent"
-        always has score 0. *Shape:* `(n_kept, n_antecedents)`
+    pair_scores (Floats2d): Row i, column a: the score of kept span i - a - 1 as the antecedent of
+        kept span i; -inf if there is no such span. "No antecedent" always has score 0. *Shape:*
+        `(n_kept, n_antecedents)`
     """
 
     candidates: CandidateSpans
@@ -46,7 +46,7 @@ class DocRanker(DocHead):
         """Score the spans in some segments of a Doc, and the antecedents of the best spans.
 
         doc (int): Index of the Doc in the batch.
-        segments (Sequence[Segment]): The segments to read, at least one.
+        segments (Sequence[Segment]): At least one.
         RETURNS (Tuple[Ranking, Callable]): The scores, and the backward pass, which takes the
             gradients for mention scores and pair scores.
         """
@@ -78,7 +78,7 @@ def build_coref(
 
     1. The representation of a span is the output of a biLSTM at its ends, the attention-weighted
        sum of its words, and an embedding of its width.
-    2. A network scores each span as a mention. The best spans are kept.
+    2. A network scores each span as a mention, and the best spans are kept.
     3. Another network scores each pair of a kept span and an earlier kept span, from both
        representations, their product and their distance.
 
@@ -95,8 +95,8 @@ def build_coref(
     max_antecedents (int): Maximum number of antecedents to rank for each span.
     dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
     input_dropout (float): Dropout rate of the token vectors.
-    RETURNS (Model[List[Doc], DocRanker]): The model. Its output is a callable that scores the
-        spans of a Doc, and their antecedents.
+    RETURNS (Model[List[Doc], DocRanker]): Its output is a callable that scores the spans of a Doc,
+        and their antecedents.
     RAISES (ValueError): A size is out of range.
     """
     settings = dict(locals())
@@ -120,8 +120,8 @@ def rank(
 ) -> tuple[Ranking, Callable]:
     """Score the spans of one Doc from its token vectors. This is the forward pass of the head.
 
-    X (Tuple[Floats2d, Sequence[Segment]]): The vectors of the tokens in the segments, concatenated;
-        and the segments.
+    X (Tuple[Floats2d, Sequence[Segment]]): Concatenated vectors of the segments' tokens; the
+        segments.
     """
     vectors, segments = X
     candidates = find_candidate_spans(segments, model.attrs["max_span_width"])

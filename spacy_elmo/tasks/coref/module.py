@@ -29,16 +29,7 @@ def feed_forward(nI: int, hidden_width: int, depth: int, dropout: float) -> nn.S
 class SpanRanker(nn.Module):
     """Module that finds probable mentions among spans, and scores their antecedents.
 
-    nI (int): Width of the token vectors.
-    encoder_width (int): Width of the biLSTM's output, half of it from each direction.
-    hidden_width (int): Width of the hidden layers of both scoring networks.
-    hidden_depth (int): Number of hidden layers of each network, at least 1.
-    feature_width (int): Width of the embeddings of span widths and distances.
-    max_span_width (int): Maximum number of tokens in a span.
-    spans_per_word (float): Number of spans to keep, per token.
-    max_antecedents (int): Maximum number of antecedents to rank for each span.
-    dropout (float): Dropout rate of the biLSTM's output and of hidden layers.
-    input_dropout (float): Dropout rate of the token vectors.
+    `nI` is the width of the token vectors. For the other arguments, see `build_coref`.
     """
 
     def __init__(
@@ -79,14 +70,12 @@ class SpanRanker(nn.Module):
     def forward(
         self, tokens: Tensor, lengths: Sequence[int], candidates: CandidateSpans
     ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """Score all spans as mentions, keep the best, and score their antecedents.
+        """Score all spans (at least one) as mentions, keep the best, and score their antecedents.
 
         tokens (Tensor): Vectors of the tokens of all segments. *Shape:* `(n_tokens, nI)`
         lengths (Sequence[int]): Number of tokens of each segment.
-        candidates (CandidateSpans): The spans, at least one.
-        RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): Three fields of `Ranking`: mention scores,
-            `(n_spans,)`; pair scores, `(n_kept, n_antecedents)`; indices of the kept spans,
-            `(n_kept,)`.
+        RETURNS (Tuple[Tensor, Tensor, numpy.ndarray]): `mention_scores`, `pair_scores` and `kept`
+            of `Ranking`.
         """
         tokens = self.input_dropout(tokens)
         outputs = self.encoder.run_in_groups(tokens.split(list(lengths)))
@@ -95,6 +84,7 @@ class SpanRanker(nn.Module):
         mention_scores = torch.cat([self.mention(spans).squeeze(1) for spans in chunks])
         n_kept = ceil(self.spans_per_word * len(np.unique(candidates.starts)))
         kept = prune(candidates, mention_scores.detach().cpu().numpy(), n_kept)
+        # Computed a second time, because the representations of all spans need too much memory.
         spans = torch.cat(list(self._represent_chunks(tokens, encoded, candidates[kept])))
         return mention_scores, self.rank(spans, mention_scores[_index(kept, tokens)]), kept
 
@@ -114,7 +104,7 @@ class SpanRanker(nn.Module):
 
         tokens (Tensor): *Shape:* `(n_tokens, nI)`
         encoded (Tensor): Output of the biLSTM. *Shape:* `(n_tokens, encoder_width)`
-        spans (CandidateSpans): The spans in order, at least one.
+        spans (CandidateSpans): In order, at least one.
         RETURNS (Tensor): *Shape:* `(n_spans, 2 * encoder_width + nI + feature_width)`
         """
         first, last = int(spans.rows[0]), int(spans.rows[-1])
@@ -137,12 +127,11 @@ class SpanRanker(nn.Module):
     def rank(self, spans: Tensor, mention_scores: Tensor) -> Tensor:
         """Score antecedents: add the mention scores of both spans and the score of the pair.
 
-        All pairs with the same distance are scored at once. So the memory of a step grows with the
-        number of spans, not with the number of pairs.
+        The result is `pair_scores` of `Ranking`. All pairs with the same distance are scored at
+        once. So the memory of a step grows with the number of spans, not with the number of pairs.
 
         spans (Tensor): Representations of the kept spans. *Shape:* `(n_kept, width)`
         mention_scores (Tensor): *Shape:* `(n_kept,)`
-        RETURNS (Tensor): The pair scores of `Ranking`. *Shape:* `(n_kept, n_antecedents)`
         """
         n = len(spans)
         anaphors, antecedents = self.anaphor(spans), self.antecedent(spans)

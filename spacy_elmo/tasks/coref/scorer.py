@@ -18,7 +18,7 @@ MEAN_OF = ("muc", "b3", "ceafe")
 class ClusterCounts(NamedTuple):
     """Counts of one metric: precision is `p_right / p_all`, and recall is `r_right / r_all`.
 
-    A metric counts links, mentions or clusters. For several documents, sum each count.
+    A metric counts links, mentions or clusters; for several documents, each count is summed.
     """
 
     p_right: float = 0.0
@@ -64,10 +64,8 @@ def score_coref(
     `people_f`, `people_muc_p` and so on, so that several components do not overwrite each other's
     scores.
 
-    examples (Iterable[Example]): The examples.
-    span_cluster_prefix (str): Prefix of the keys of `doc.spans`.
     singletons (bool): Whether clusters of one mention count.
-    RETURNS (Dict[str, Any]): The scores. They are None if there is nothing to count.
+    RETURNS (Dict[str, Any]): Scores are None if there is nothing to count.
     """
     least = 1 if singletons else 2
     counts = []
@@ -84,28 +82,20 @@ def score_coref(
 
 
 def total_scores(counts: Sequence[DocCounts]) -> dict[str, Any]:
-    """Compute the scores of several documents from their counts.
-
-    counts (Sequence[Dict[str, ClusterCounts]]): Counts of each document.
-    RETURNS (Dict[str, Any]): The scores of `score_coref`, without `coref_counts`.
-    """
+    """Compute the scores of `score_coref`, without `coref_counts`, from counts of documents."""
     scores: dict[str, Any] = {"coref_f": None}
     for metric in CLUSTER_METRICS:
         total = ClusterCounts(*(sum(column) for column in zip(*(doc[metric] for doc in counts))))
         found = total.scores() if total.p_all or total.r_all else dict.fromkeys("prf")
         scores |= {f"coref_{metric}_{key}": value for key, value in found.items()}
     if scores["coref_mentions_f"] is not None:
+        # MUC counts links, so it has no score if all clusters have one mention. It counts as 0.
         scores["coref_f"] = sum(scores[f"coref_{metric}_f"] or 0.0 for metric in MEAN_OF) / 3
     return scores
 
 
 def count_clusters(found: Clusters, gold: Clusters) -> DocCounts:
-    """Compare the predicted clusters of a document with the gold clusters.
-
-    found (Sequence[List[Tuple[int, int]]]): The predicted clusters.
-    gold (Sequence[List[Tuple[int, int]]]): The gold clusters.
-    RETURNS (Dict[str, ClusterCounts]): Counts by metric.
-    """
+    """Compare the predicted and the gold clusters of a document. Return counts by metric."""
     mentions, gold_mentions = ({m for c in side for m in c} for side in (found, gold))
     both = len(mentions & gold_mentions)
     similarity = ceafe(found, gold)
@@ -119,16 +109,11 @@ def count_clusters(found: Clusters, gold: Clusters) -> DocCounts:
 
 
 def muc(clusters: Clusters, others: Clusters) -> tuple[int, int]:
-    """Count the links that join the mentions of clusters, and the right ones (Vilain et al. 1995).
+    """Count the right links that join the mentions of clusters, and all links (Vilain et al. 1995).
 
     A cluster of n mentions has n - 1 links. If `others` splits it into k parts, n - k links are
-    right. A mention that `others` does not contain is a part of its own.
-
-    clusters (Sequence[List[Tuple[int, int]]]): The gold clusters for recall, or the predicted
-        clusters for precision.
-    others (Sequence[List[Tuple[int, int]]]): The predicted clusters for recall, or the gold
-        clusters for precision.
-    RETURNS (Tuple[int, int]): The number of right links, and the number of all links.
+    right. For recall, `clusters` is gold and `others` is predicted; for precision, it is the
+    reverse.
     """
     # A mention that `others` does not contain is a part of its own, so it does not change n - k.
     right = sum(parts.total() - len(parts) for _, parts in _parts(clusters, others))

@@ -47,9 +47,6 @@ def find_candidate_spans(segments: Sequence[Segment], max_width: int) -> Candida
 
     If segments overlap, each span is found once: in the segment whose kept tokens contain the
     span's first token.
-
-    segments (Sequence[Segment]): The segments.
-    max_width (int): Maximum number of tokens in a span.
     """
     found = [np.zeros((0, 3), dtype="int64")]
     row = 0
@@ -70,10 +67,8 @@ def prune(spans: CandidateSpans, scores: np.ndarray, n_kept: int) -> np.ndarray:
     Spans are added from the highest score down. A span that crosses a kept span is skipped. Nested
     spans do not cross.
 
-    spans (CandidateSpans): The spans.
     scores (numpy.ndarray): *Shape:* `(n_spans,)`
-    n_kept (int): Maximum number of spans to keep.
-    RETURNS (numpy.ndarray): Indices of the kept spans, sorted. *Shape:* `(n,)`
+    RETURNS (numpy.ndarray): At most `n_kept` indices, sorted. *Shape:* `(n,)`
     """
     mentions = spans.mentions
     kept: list[int] = []
@@ -101,7 +96,7 @@ def make_clusters(
         i has no antecedent. *Shape:* `(n_spans,)`
     is_mention (numpy.ndarray): True at spans that become a cluster of one mention if they have no
         links. *Shape:* `(n_spans,)`
-    RETURNS (List[List[Tuple[int, int]]]): The clusters, in order of their first mentions.
+    RETURNS (List[List[Tuple[int, int]]]): In order of their first mentions.
     """
     cluster_of: list[Cluster] = []  # The cluster of each span.
     for i, distance in enumerate(links.tolist()):
@@ -115,8 +110,6 @@ def gold_pairs(mentions: Sequence[Mention], clusters: Clusters, n_columns: int) 
     """Find the right antecedents of each span: those in the same gold cluster.
 
     mentions (Sequence[Tuple[int, int]]): The kept spans, in order.
-    clusters (Sequence[List[Tuple[int, int]]]): The gold clusters.
-    n_columns (int): Number of antecedents to check for each span.
     RETURNS (numpy.ndarray): True at right pairs, with the axes of `Ranking.pair_scores`.
         *Shape:* `(n_kept, n_columns)`
     """
@@ -130,13 +123,11 @@ def gold_pairs(mentions: Sequence[Mention], clusters: Clusters, n_columns: int) 
 
 
 def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Floats2d]:
-    """Compute the loss of the scores of antecedents (Lee et al. 2017, section 6).
+    """Compute the loss of `Ranking.pair_scores` (Lee et al. 2017, section 6).
 
-    The loss of a span is the negative logarithm of the summed probability of its right antecedents.
-    If the span has no right antecedent, "no antecedent" with score 0 is right.
+    The loss of a span is the negative logarithm of the summed probability of its right antecedents,
+    which `gold_pairs` finds. If there are none, "no antecedent" with score 0 is right.
 
-    pair_scores (Floats2d): The scores of `Ranking`. *Shape:* `(n_kept, n_columns)`
-    right (numpy.ndarray): The result of `gold_pairs`. *Shape:* `(n_kept, n_columns)`
     RETURNS (Tuple[float, Floats2d]): The sum over spans, in nats, and its gradient.
     """
     # s_j is the score of antecedent j, and s_0 = 0 the score of no antecedent.
@@ -155,7 +146,6 @@ def antecedent_loss(pair_scores: Floats2d, right: np.ndarray) -> tuple[float, Fl
 def mention_loss(scores: Floats1d, right: np.ndarray) -> tuple[float, Floats1d]:
     """Compute the logistic loss of mention scores.
 
-    scores (Floats1d): *Shape:* `(n_spans,)`
     right (numpy.ndarray): True at gold mentions. *Shape:* `(n_spans,)`
     RETURNS (Tuple[float, Floats1d]): The sum over spans, in nats, and its gradient.
     """

@@ -27,15 +27,11 @@ class CRFTagger(SpanPipe):
     A linear-chain CRF scores the sequences of tags of a whole Doc. The component returns the spans
     of the most probable valid sequence.
 
-    vocab (Vocab): The vocab.
-    model (Model[List[Doc], Chains]): The model.
-    name (str): Name of the pipe.
     spans_key (Optional[str]): The key of `doc.spans` for the spans; None for `doc.ents`. Entities
         that a Doc already has are kept.
     scheme (str): Tagging scheme, "biluo" or "bio".
     max_batch_tokens (int): Maximum number of tokens in a batch, in prediction. A batch of one Doc
         may have more.
-    scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
 
@@ -66,9 +62,8 @@ class CRFTagger(SpanPipe):
     def predict(self, docs: Iterable[Doc]) -> list[list[LabeledSpan]]:
         """Find the spans of Docs, without changing them.
 
-        docs (Iterable[Doc]): The Docs.
-        RETURNS (List[List[Tuple[int, int, str]]]): The spans of each Doc: first token, the token
-            after the last one, and label.
+        RETURNS (List[List[Tuple[int, int, str]]]): First token, the token after the last one, and
+            label of each span, for each Doc.
         RAISES (ValueError): The pipe has no labels.
         """
         self._check_initialized()
@@ -88,11 +83,7 @@ class CRFTagger(SpanPipe):
         return found
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[list[LabeledSpan]]) -> None:
-        """Replace the span group, or add entities to `doc.ents` if `spans_key` is None.
-
-        docs (Iterable[Doc]): The Docs.
-        scores (List[List[Tuple[int, int, str]]]): The result of `predict` for them.
-        """
+        """Replace the span group by spans of `predict`, or add entities if `spans_key` is None."""
         for doc, found in zip(docs, scores):
             spans = [Span(doc, start, end, label=label) for start, end, label in found]
             if self.spans_key is None:
@@ -136,9 +127,5 @@ class CRFTagger(SpanPipe):
         return self._tags.allowed(spans, missing)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Compare the predicted spans with the gold spans.
-
-        examples (Iterable[Example]): The examples.
-        RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_crf`.
-        """
+        """Compare predicted and gold spans with the scorer, by default `score_crf`."""
         return super().score(examples, **{"spans_key": self.spans_key, **kwargs})

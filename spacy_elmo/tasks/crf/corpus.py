@@ -32,7 +32,6 @@ def make_bio_corpus(path: PathSetting, spans_key: Optional[str] = None) -> Reade
 
     path (Union[str, int, Path]): The file.
     spans_key (Optional[str]): The key of the span group; None for entities.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
     def check(doc: Doc) -> None:

@@ -33,7 +33,6 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
     span begins or ends inside a token of the predicted Doc, or contains a line break that only the
     predicted Doc has.
 
-    example (Example): The example.
     spans_key (Optional[str]): The key of the span group; None for entities.
     RETURNS (Optional[Tuple[List[Tuple[int, int, str]], numpy.ndarray]]): First token, the token
         after the last one, and label of each span; and an array that is True at tokens without
@@ -49,6 +48,7 @@ def gold_spans(example: Example, spans_key: Optional[str]) -> Optional[Gold]:
                     f"one label per token. Use spancat for spans that overlap"
                 )
                 raise span_error(one, spans_key, fault)
+        # The function below reads entities. The reference must not change, so a copy gets them.
         example = Example(example.predicted, copy_tokens(example.reference))
         example.reference.set_ents(group)
     elif spans_key is not None or not example.reference.has_annotation("ENT_IOB"):
@@ -69,7 +69,6 @@ def score_crf(
 ) -> dict[str, Any]:
     """Compute precision, recall and F-score of whole spans, like spaCy's `ner` and `spancat`.
 
-    examples (Iterable[Example]): The examples.
     spans_key (Optional[str]): The key of the span group; None for entities.
     RETURNS (Dict[str, Any]): For entities `ents_p`, `ents_r`, `ents_f` and `ents_per_type`. For a
         span group `spans_KEY_p` and so on. They are None if there is nothing to count.

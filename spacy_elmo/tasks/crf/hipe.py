@@ -67,7 +67,6 @@ def make_hipe_corpus(
     spans_key (Optional[str]): The key of a span group for the entities; None for `doc.ents`.
     by_sentence (bool): Whether each sentence becomes a Doc. False: each document becomes a Doc. A
         sentence never ends within an entity.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
     def read(nlp: Language) -> Iterator[Example]:
@@ -85,11 +84,6 @@ def read_hipe(
 ) -> Iterator[Doc]:
     """Read the Docs of a TSV file of HIPE. The arguments are those of `make_hipe_corpus`.
 
-    path (Union[str, Path]): The file.
-    vocab (Vocab): The vocab of the Docs.
-    column (str): The column of entities.
-    by_sentence (bool): Whether each sentence becomes a Doc.
-    YIELDS (Doc): A Doc.
     RAISES (ValueError): The file is not in this format, or has no such column.
     """
     path = user_path(path)

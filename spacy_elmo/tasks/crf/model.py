@@ -47,7 +47,6 @@ def build_crf_tagger(tok2vec: Tok2Vec, nO: Optional[int] = None) -> CRF:
     tok2vec (Model[List[Doc], List[Floats2d]]): The vectors, for example a `spacy.Tok2Vec.v2` with a
         recurrent encoder.
     nO (Optional[int]): Number of tags. The pipe sets it.
-    RETURNS (Model[List[Doc], Chains]): The model.
     """
     output: Model[Floats2d, Floats2d] = Linear(nO=nO)
     scores: Tok2Vec = chain(tok2vec, with_array(chain(Dropout(), output)))

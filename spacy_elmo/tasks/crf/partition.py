@@ -35,7 +35,6 @@ def sequence_loss(
     counts of tags in both sets.
 
     chains (Chains): The scores, with at least one token.
-    tags (BIOTags): The tags, which define the valid sequences.
     allowed (Sequence[Optional[numpy.ndarray]]): For each Doc, True at the tags that agree with the
         annotation; None if all tags do. *Shape:* `(n_tokens, n_tags)` each
     RETURNS (Tuple[float, Chains]): The loss, summed over the Docs, and its gradient.

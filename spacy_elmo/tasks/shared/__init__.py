@@ -36,10 +36,8 @@ def resize_output(model: Model, nO: int) -> None:
     """Set the number of outputs of a component's model, before the model is initialized.
 
     Thinc refuses to change the number of outputs of a layer that has parameters. So the layers lose
-    their parameters first: the component may have been initialized with other labels.
-
-    model (Model): The model. Its reference "output" is the layer that computes the scores.
-    nO (int): Number of outputs.
+    their parameters first: the component may have been initialized with other labels. The model's
+    reference "output" is the layer that computes the scores.
     """
     output = model.get_ref("output")
     for node in model.walk():
@@ -50,11 +48,9 @@ def resize_output(model: Model, nO: int) -> None:
 
 
 def clear_gradients(model: Model) -> None:
-    """Set all gradients of a model to zeros of the parameters' shapes.
+    """Set all gradients of an initialized model to zeros of the parameters' shapes.
 
     Thinc keeps the gradients of an earlier training, and adds the next ones to them.
-
-    model (Model): The model, after it was initialized.
     """
     for node in model.walk():
         for name in node.param_names:
@@ -93,11 +89,9 @@ class DocHead:
 
 
 def log_sum_exp(scores: FloatsXd, axis: int) -> FloatsXd:
-    """Compute `log sum exp` without overflow.
+    """Compute `log sum exp` without overflow, and keep the axis with length 1.
 
-    scores (FloatsXd): The logarithms. They may be -inf, but not all logarithms of a sum.
-    axis (int): The axis to sum over. The result has length 1 there.
-    RETURNS (FloatsXd): The logarithms of the sums.
+    scores (FloatsXd): They may be -inf, but not all in one sum.
     """
     xp = get_array_module(scores)
     highest = scores.max(axis=axis, keepdims=True)

@@ -11,7 +11,7 @@ Tags = TypeVar("Tags", bound="BIOTags")
 
 
 class BIOTags:
-    """Converter between labeled spans and BIO tags. A tag is a number.
+    """Converter between labeled spans and BIO tags, which are numbers.
 
     Tag 0 is O. The next tags are B and I of the first label, then B and I of the second label, and
     so on. A tag I can only follow a tag B or I of the same label. Three arrays contain 0 for valid
@@ -20,8 +20,6 @@ class BIOTags:
     * `transitions`: from the tag of a token to the tag of the next. *Shape:* `(n_tags, n_tags)`
     * `start`: for the tag of the first token. *Shape:* `(n_tags,)`
     * `end`: for the tag of the last token. *Shape:* `(n_tags,)`
-
-    labels (Sequence[str]): The labels.
     """
 
     prefixes = "BI"
@@ -34,6 +32,7 @@ class BIOTags:
         allowed = np.full((len(self), len(self)), -np.inf)
         allowed[np.ix_(np.isin(prefixes, list(self.last)), np.isin(prefixes, list("OBU")))] = 0.0
         n_inside = len(set(self.prefixes) & set("IL"))
+        # In `prefixes`, I and L follow B. So all transitions within a span are one block.
         for begin in map(self.begin, labels):
             allowed[begin : begin + 2, begin + 1 : begin + 1 + n_inside] = 0.0
         self.transitions, self.start, self.end = allowed, allowed[0], allowed[:, 0]
@@ -49,9 +48,8 @@ class BIOTags:
         return 1 + len(self.prefixes) * self._index[label]
 
     def encode_spans(self, spans: Iterable[LabeledSpan], n_tokens: int) -> np.ndarray:
-        """Convert spans, which must not overlap, to one tag per token.
+        """Convert spans, which must not overlap, to one tag per token, int64.
 
-        RETURNS (numpy.ndarray): The tags, int64. *Shape:* `(n_tokens,)`
         RAISES (KeyError): A label is unknown.
         """
         tags = np.zeros(n_tokens, dtype="int64")
@@ -77,7 +75,6 @@ class BIOTags:
     def allowed(self, spans: Sequence[LabeledSpan], missing: np.ndarray) -> np.ndarray:
         """Find all tags of each token that agree with a complete or partial annotation.
 
-        spans (Sequence[Tuple[int, int, str]]): The spans, which do not overlap.
         missing (numpy.ndarray): True at tokens without annotation. *Shape:* `(n_tokens,)`
         RETURNS (numpy.ndarray): True at tags that agree. *Shape:* `(n_tokens, n_tags)`
         RAISES (KeyError): A label is unknown.
@@ -93,7 +90,6 @@ class BIOTags:
         """Find the valid sequence of tags with the highest sum of scores.
 
         scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
-        RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`
         """
         best = scores.argmax(axis=1)
         steps = self.transitions[best[:-1], best[1:]]
@@ -104,7 +100,7 @@ class BIOTags:
 
 
 class BILUOTags(BIOTags):
-    """Converter between labeled spans and BILUO tags. A tag is a number.
+    """Converter between labeled spans and BILUO tags, which are numbers.
 
     A span of one token is U. Longer spans begin with B and end with L.
     """
@@ -122,13 +118,11 @@ def viterbi(
     """Find the sequence of tags `y` with the highest score (Viterbi 1967).
 
     The score is `start[y_1] + sum_t scores[t, y_t] + sum_t transitions[y_t-1, y_t] + end[y_n]`.
-    Minus infinity excludes a tag or a transition.
+    Minus infinity excludes a tag or a transition. For the shapes of the other scores, see
+    `BIOTags`.
 
-    scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
-    transitions (numpy.ndarray): Scores from each tag to each tag. *Shape:* `(n_tags, n_tags)`
-    start (numpy.ndarray): Scores of tags at the first token. *Shape:* `(n_tags,)`
-    end (numpy.ndarray): Scores of tags at the last token. *Shape:* `(n_tags,)`
-    RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`, int64
+    scores (numpy.ndarray): *Shape:* `(n_tokens, n_tags)`
+    RETURNS (numpy.ndarray): *Shape:* `(n_tokens,)`, int64
     """
     if not len(scores):
         return np.zeros(0, dtype="int64")
@@ -152,7 +146,7 @@ def make_tags(kind: type[Tags], labels: tuple[str, ...]) -> Tags:
 
 
 class TagError(ValueError):
-    """Error for an unknown or misplaced tag. `token` is the position of the tag."""
+    """Error for an unknown or misplaced tag, whose position is `token`."""
 
     def __init__(self, token: int, fault: str):
         super().__init__(f"token {token}: {fault}")

@@ -50,7 +50,7 @@ def forward(model: Encoder, X: Vectors, is_train: bool) -> tuple[Vectors, Callab
 
 
 def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = None) -> None:
-    """Create the PyTorch module. The input has the width of X."""
+    """Create the PyTorch module for input of the width of X."""
     if X is not None and model.has_dim("nI") is None:
         model.set_dim("nI", get_width(X))
     get_module_shim(model).create(nI=model.get_dim("nI"), nO=model.get_dim("nO"))

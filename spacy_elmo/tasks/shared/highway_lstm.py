@@ -102,14 +102,14 @@ def run_steps(
 ) -> "Tensor":
     """Run one direction over packed sequences, the longest first.
 
-    Step t computes `batch_sizes[t]` rows, one for each sequence with more than t tokens.
+    Step t computes `batch_sizes[t]` rows, one for each sequence with more than t tokens. The result
+    has the hidden states, `(n, nO)`, packed like the inputs.
 
     inputs (Tensor): The rows of all steps. *Shape:* `(n, nI)`
     params (Sequence[Tensor]): W with the blocks i, f, o, r, g and W_h, `(6 nO, nI)`; U with the
         blocks i, f, o, r and g, `(5 nO, nO)`; b with the same blocks as U, `(5 nO,)`.
     batch_sizes (List[int]): Number of rows of each step, in descending order.
     mask (Optional[Tensor]): Dropout mask of the hidden states. *Shape:* `(batch_sizes[0], nO)`
-    RETURNS (Tensor): The hidden states, packed like the inputs. *Shape:* `(n, nO)`
     """
     import torch
 
@@ -147,9 +147,7 @@ def init(model: Encoder, X: Optional[Vectors] = None, Y: Optional[Vectors] = Non
 def orthonormal_blocks(n_blocks: int, nO: int, nI: int) -> np.ndarray:
     """Make `n_blocks` random matrices with orthonormal rows, stacked in one (Saxe et al. 2014).
 
-    If `nO > nI`, the columns are orthonormal instead.
-
-    RETURNS (numpy.ndarray): *Shape:* `(n_blocks * nO, nI)`
+    If `nO > nI`, the columns are orthonormal instead. *Shape:* `(n_blocks * nO, nI)`
     """
     blocks = []
     for _ in range(n_blocks):

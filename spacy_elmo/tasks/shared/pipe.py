@@ -55,11 +55,7 @@ class TaskPipe(TrainablePipe):
     ) -> dict[str, float]:
         """Learn from the gold annotation of a batch. Skip examples without annotation.
 
-        examples (Iterable[Example]): The batch.
         drop (float): Dropout rate of layers that have no rate of their own in the config.
-        sgd (Optional[Optimizer]): The optimizer.
-        losses (Optional[Dict[str, float]]): Losses by pipe name, to update.
-        RETURNS (Dict[str, float]): The updated losses.
         RAISES (ValueError): The annotation of an example is wrong, or the pipe is not initialized.
         """
         losses = {} if losses is None else losses
@@ -96,10 +92,8 @@ class TaskPipe(TrainablePipe):
         return loss
 
     def initialize(self, get_examples: Getter, *, nlp: Optional[Language] = None) -> None:
-        """Initialize the model. The first examples determine its sizes.
+        """Initialize the model with the sizes that the first examples determine.
 
-        get_examples (Callable[[], Iterable[Example]]): The examples.
-        nlp (Optional[Language]): The pipeline.
         RAISES (ValueError): No example has annotation, or the annotation of an example is wrong.
         """
         docs, _ = self._samples(get_examples)
@@ -108,8 +102,7 @@ class TaskPipe(TrainablePipe):
     def _samples(self, get_examples: Getter, has_labels: bool = False) -> tuple[list[Doc], set]:
         """Return some Docs to infer the sizes of the model from, and the labels of all examples.
 
-        get_examples (Callable[[], Iterable[Example]]): The training examples.
-        has_labels (bool): Whether the labels are already known. If so, no example needs annotation.
+        has_labels (bool): Whether labels are known. If so, no example needs annotation.
         RETURNS (Tuple[List[Doc], Set]): The predicted Docs of the first examples; and all values
             that `_found_in` returns for the references.
         RAISES (ValueError): There are no examples, or none has the annotation that is needed.
@@ -136,8 +129,8 @@ class TaskPipe(TrainablePipe):
 class SpanPipe(TaskPipe):
     """Base class of components that find labeled spans.
 
-    `cfg["labels"]` contains the labels. After initialization, labels cannot be added. A subclass
-    also defines `_tags`, a BIOTags or BILUOTags for the labels.
+    `cfg["labels"]` contains the labels, which are fixed after initialization. A subclass also
+    defines `_tags`, a BIOTags or BILUOTags for the labels.
     """
 
     advice = "Annotate them there, or set labels in [initialize.components]"
@@ -158,9 +151,8 @@ class SpanPipe(TaskPipe):
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
-        """Add a label. Call this before the model is initialized.
+        """Add a label, before the model is initialized.
 
-        label (str): The label.
         RETURNS (int): 1 if the label is new, otherwise 0.
         RAISES (ValueError): The model is initialized.
         """
@@ -184,15 +176,12 @@ class SpanPipe(TaskPipe):
         nlp: Optional[Language] = None,
         labels: Optional[list[str]] = None,
     ) -> None:
-        """Add the labels, and initialize the model. The first examples determine its sizes.
+        """Add the labels, and initialize the model with sizes that the first examples determine.
 
         If the pipe is initialized already, it forgets what it has learned. It keeps its labels, and
         gets the new ones in addition, like spaCy's components.
 
-        get_examples (Callable[[], Iterable[Example]]): The examples.
-        nlp (Optional[Language]): The pipeline.
-        labels (Optional[List[str]]): The labels, from `spacy init labels`. Default: all labels of
-            the examples.
+        labels (Optional[List[str]]): From `spacy init labels`. Default: all labels of the examples.
         RAISES (ValueError): There are no examples, or no labels.
         """
         docs, found = self._samples(get_examples, bool(labels or self.labels))

@@ -22,8 +22,8 @@ def pad(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Pad sequences to the length of the longest one, or to 1 if all are empty.
 
     sequences (Sequence[Tensor]): At least one. *Shape:* `(n_tokens, width)` each
-    RETURNS (Tuple[Tensor, Tensor]): The padded sequences, `(n_sequences, longest, width)`; and a
-        mask that is True at tokens, `(n_sequences, longest)`.
+    RETURNS (Tuple[Tensor, Tensor]): Padded sequences, `(n_sequences, longest, width)`; and a mask
+        that is True at tokens, `(n_sequences, longest)`.
     """
     longest = max(1, max(len(x) for x in sequences))
     lengths = torch.tensor([len(x) for x in sequences], device=sequences[0].device)
@@ -38,7 +38,6 @@ def pad(sequences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 class BidirectionalRNN(nn.Module):
     """Recurrent layer that reads in both directions.
 
-    nI (int): Width of the input.
     nO (int): Width of the output, half of it from each direction.
     cell (str): "lstm" or "gru".
     """
@@ -52,7 +51,7 @@ class BidirectionalRNN(nn.Module):
 
         x (Tensor): *Shape:* `(n_sequences, longest, nI)`
         mask (Tensor): The mask of `pad`. A sequence may be empty.
-        RETURNS (Tensor): The outputs; zeros at the padding. *Shape:* `(n_sequences, longest, nO)`
+        RETURNS (Tensor): Zeros at the padding. *Shape:* `(n_sequences, longest, nO)`
         """
         if isinstance(self.rnn, nn.GRU) and torch.is_grad_enabled() and x.device.type == "cpu":
             return run_gru(self.rnn, x, mask)
@@ -60,6 +59,7 @@ class BidirectionalRNN(nn.Module):
 
     def run_of_pytorch(self, x: Tensor, mask: Tensor) -> Tensor:
         """Compute the outputs of padded sequences with PyTorch's own layer."""
+        # PyTorch refuses empty sequences. The mask removes the output of the padding below.
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         y, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True, total_length=x.shape[1])
@@ -70,9 +70,8 @@ class BidirectionalRNN(nn.Module):
     ) -> list[Tensor]:
         """Compute the outputs in groups of sequences of similar length, to limit memory.
 
-        sequences (Sequence[Tensor]): `(n_tokens, nI)` each.
+        sequences (Sequence[Tensor]): `(n_tokens, nI)` each; the result has `(n_tokens, nO)`.
         dropout (Callable[[Tensor], Tensor]): Dropout of the padded input.
-        RETURNS (List[Tensor]): `(n_tokens, nO)` each.
         """
         outputs = list(sequences)
         for group in by_padded([[len(one)] for one in sequences], MAX_RNN_TOKENS):
@@ -83,13 +82,7 @@ class BidirectionalRNN(nn.Module):
 
 
 def run_gru(rnn: nn.GRU, x: Tensor, mask: Tensor) -> Tensor:
-    """Compute the outputs of a bidirectional GRU for padded sequences.
-
-    rnn (nn.GRU): The layer that has the parameters.
-    x (Tensor): *Shape:* `(n_sequences, longest, nI)`
-    mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
-    RETURNS (Tensor): *Shape:* `(n_sequences, longest, nO)`
-    """
+    """Compute the outputs of a bidirectional GRU, with the shapes of `BidirectionalRNN`."""
     n, longest, _ = x.shape
     input_weights, weights, input_biases, biases = (
         torch.stack([getattr(rnn, f"{name}_l0{direction}") for direction in ("", "_reverse")])
@@ -124,11 +117,7 @@ class VariationalDropout(nn.Dropout):
     """Dropout with one mask for all tokens of a sequence (Gal and Ghahramani 2016)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Set random features of each sequence to 0, in training.
-
-        x (Tensor): *Shape:* `(n_sequences, longest, width)`
-        RETURNS (Tensor): *Shape:* like `x`
-        """
+        """Set random features of each row of `(n_sequences, longest, width)` to 0, in training."""
         if not self.training or not self.p:
             return x
         kept = x.new_empty(len(x), 1, x.shape[2]).bernoulli_(1.0 - self.p)
@@ -136,23 +125,13 @@ class VariationalDropout(nn.Dropout):
 
 
 class DroppedRNN(nn.ModuleList):
-    """Bidirectional recurrent layer with dropout of its input.
-
-    nI (int): Width of the input.
-    nO (int): Width of the output, half of it from each direction.
-    cell (str): "lstm" or "gru".
-    dropout (float): Dropout rate of the input.
-    """
+    """Bidirectional recurrent layer with dropout of its input (see `build_birnn`)."""
 
     def __init__(self, nI: int, nO: int, *, cell: str, dropout: float):
         super().__init__([VariationalDropout(dropout), BidirectionalRNN(nI, nO, cell)])
 
     def forward(self, sequences: Sequence[Tensor]) -> list[Tensor]:
-        """Compute the outputs of sequences.
-
-        sequences (Sequence[Tensor]): `(n_tokens, nI)` each.
-        RETURNS (List[Tensor]): `(n_tokens, nO)` each.
-        """
+        """Convert sequences of shape `(n_tokens, nI)` to outputs of shape `(n_tokens, nO)`."""
         dropout, rnn = self
         return rnn.run_in_groups(sequences, dropout)  # type: ignore[no-any-return, operator]
 
@@ -160,9 +139,7 @@ class DroppedRNN(nn.ModuleList):
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Compute a softmax over the positions where a mask is True. The other positions get 0.
 
-    scores (Tensor): Any shape.
-    mask (Tensor): A mask that can be broadcast to the shape of the scores.
-    dim (int): The dimension of the softmax.
-    RETURNS (Tensor): *Shape:* like `scores`
+    The mask can be broadcast to the shape of the scores.
     """
+    # Not -inf, because a softmax over no position would be NaN.
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim) * mask

@@ -17,10 +17,8 @@ def name_of(doc: Doc) -> str:
 def span_error(span: Span, key: Optional[str], fault: str) -> ValueError:
     """Return an error about a wrong span in the annotation.
 
-    span (Span): The span.
     key (Optional[str]): The key of its span group; None for an entity.
     fault (str): What is wrong, and what to do.
-    RETURNS (ValueError): The error.
     """
     return ValueError(
         f"the span {span.label_ or repr(span.text)} ({span.start}, {span.end}) of {place_of(key)} "
@@ -36,10 +34,7 @@ def place_of(key: Optional[str]) -> str:
 def checked_spans(doc: Doc, key: str, *, labeled: bool = True) -> Iterator[Span]:
     """Check and yield the spans of a group. Yield nothing if the Doc has no such group.
 
-    doc (Doc): The Doc.
-    key (str): The key of the group.
     labeled (bool): Whether each span must have a label.
-    YIELDS (Span): A span.
     RAISES (ValueError): A span has no tokens, or no label.
     """
     for span in doc.spans.get(key, ()):
@@ -64,8 +59,7 @@ class Aligner:
 
     The Docs are aligned once for all spans. spaCy's own functions align the Docs at each call.
 
-    doc (Doc): The Doc.
-    other (Doc): The other Doc. Whitespace may differ.
+    other (Doc): Its whitespace may differ.
     align (Callable[[], AlignmentArray]): Makes spaCy's alignment from `doc` to `other`. It is only
         called if their tokens differ.
     """

@@ -40,11 +40,9 @@ Text = Annotated[Union[str, list[str]], PlainValidator(_check_text)]
 
 
 def parse_lines(path: PathSetting, make: Callable[[str], Made]) -> Iterator[Made]:
-    """Parse the lines of a file, except empty lines.
+    """Yield the result of `make` for each line of a file, except empty lines.
 
     path (Union[str, int, Path]): The file, which may be gzipped.
-    make (Callable[[str], Made]): Parses a line.
-    YIELDS (Made): The result of `make` for each line.
     RAISES (ValueError): A line is wrong, not UTF-8, or too long (the message has the line number),
         or a gzip file is truncated.
     """
@@ -77,12 +75,11 @@ def gold_reader(
     """Make a corpus reader for a `.spacy` or `.jsonl` file.
 
     path (Union[str, int, Path]): A `.spacy` file, or a file with one JSON object per line.
-    schema (Schema): The schema of each JSON object.
     make (Callable[[Language, dict], Doc]): Makes a gold Doc from a JSON object.
     check (Callable[[Doc], object]): Raises a ValueError if the annotation of a gold Doc is wrong.
     copy (Callable[[Doc], Doc]): Makes the predicted Doc of an example from the gold Doc.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader. Its ValueErrors contain the file
-        and, for JSON lines, the line number.
+    RETURNS (Callable[[Language], Iterator[Example]]): Its ValueErrors contain the file and, for
+        JSON lines, the line number.
     """
     path = user_path(path)
 

@@ -33,14 +33,12 @@ def TextLayer(
 ) -> Model:
     """Build a Thinc layer that runs a PyTorch module over the one or two texts of each Doc.
 
-    name (str): Name of the layer.
     forward (Callable): The forward pass, which calls `run_texts`.
     init (Callable): The initialization, which calls `create_module`.
     build (Callable[..., Module]): Makes the PyTorch module from its sizes.
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors for the input of the module.
     output_tok2vec (Optional[Model[List[Doc], List[Floats2d]]]): Vectors that the module
         concatenates with the output of a recurrent layer (Peters et al. 2018, section 3.3).
-    nO (Optional[int]): Width of the output.
     attrs (object): Attributes of the layer. `run_texts` needs `max_batch_tokens`.
     """
     refs = {"tok2vec": tok2vec, "output_tok2vec": output_tok2vec}
@@ -54,13 +52,10 @@ def TextLayer(
 
 
 def create_module(model: Model, X: Optional[list[Doc]] = None, Y: Any = None, **sizes: int) -> None:
-    """Initialize a layer: infer the widths of its vectors, and create its module.
+    """Initialize a layer with sample Docs: infer the widths of its vectors, and create its module.
 
-    The module gets the widths as `nI` (of `tok2vec`) and `nE` (of `output_tok2vec`, or 0).
-
-    model (Model): The layer.
-    X (Optional[List[Doc]]): Sample Docs.
-    sizes (int): The other sizes of the module.
+    The module gets the widths as `nI` (of `tok2vec`) and `nE` (of `output_tok2vec`, or 0), in
+    addition to `sizes`.
     """
     widths = []
     for layer in model.layers:
@@ -85,11 +80,8 @@ def run_texts(
     A batch has at most `max_batch_tokens` tokens, including padding. A batch of one item may have
     more.
 
-    model (Model): The layer.
-    docs (List[Doc]): The Docs. Their vectors are computed once.
-    items (Sequence[Tuple[int, Tuple[slice, ...]]]): The items: index of the Doc, and the tokens of
-        each text.
-    is_train (bool): Whether there will be a backward pass.
+    docs (List[Doc]): Their vectors are computed once.
+    items (Sequence[Tuple[int, Tuple[slice, ...]]]): Index of the Doc, and the tokens of each text.
     RETURNS (Tuple[List[FloatsXd], Callable]): An array for each item, and the backward pass, which
         takes the gradients of these arrays.
     """
@@ -129,11 +121,8 @@ def classify(
 ) -> tuple[Floats2d, Callable]:
     """Compute the probabilities of the labels of each Doc.
 
-    model (Model): The layer.
-    docs (List[Doc]): The Docs.
     items (Sequence[Tuple[int, Tuple[slice, ...]]]): For each Doc, its index and the tokens of its
         one or two texts.
-    is_train (bool): Whether there will be a backward pass.
     squash (Callable[[Floats2d], Floats2d]): Converts logits to probabilities.
     RETURNS (Tuple[Floats2d, Callable]): The probabilities, `(n_docs, n_labels)`, and the backward
         pass, which takes the gradient of the logits.
@@ -147,9 +136,9 @@ def classify(
 def by_padded(lengths: Sequence[Sequence[int]], max_tokens: int) -> Iterator[list[int]]:
     """Group items of similar length, so that padding is small.
 
-    lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item. All items have the
-        same number of sequences. In a group, all first sequences are padded to the longest first
-        sequence, all second sequences to the longest second sequence, and so on.
+    lengths (Sequence[Sequence[int]]): Lengths of the sequences of each item, the same number for
+        all items. In a group, all first sequences are padded to the longest first sequence, all
+        second sequences to the longest second sequence, and so on.
     max_tokens (int): Maximum number of tokens in a group, including padding. A group of one item
         may have more.
     YIELDS (List[int]): Indices of the items of a group, the longest first.

@@ -44,10 +44,7 @@ class ModuleShim(PyTorchShim):
         return self._model
 
     def create(self, **sizes: int) -> None:
-        """Create the module.
-
-        sizes (int): The keyword arguments of `build`.
-        """
+        """Create the module. The sizes are keyword arguments of `build`."""
         self.cfg = sizes
         # Thinc's arrays are float32, but the user can have set another default type in PyTorch.
         self._model = self.build(**sizes).float().to(get_torch_default_device())
@@ -65,8 +62,8 @@ class ModuleShim(PyTorchShim):
     def use_params(self, params: dict) -> Iterator[None]:
         """Context manager: use other parameters, such as the averages of the optimizer.
 
-        params (Dict[Tuple[int, str], FloatsXd]): The other parameters. A key is the id of the shim
-            and the name of a parameter.
+        params (Dict[Tuple[int, str], FloatsXd]): A key is the id of the shim and the name of a
+            parameter.
         """
         with swapped_weights(self, self._model, params):
             yield
@@ -77,14 +74,13 @@ class ModuleShim(PyTorchShim):
 
         if self._model is None:
             return b""
+        # safetensors refuses tensors that are not contiguous.
         tensors = {name: value.contiguous() for name, value in self._model.state_dict().items()}
         return srsly.msgpack_dumps({"config": self.cfg, "state": save(tensors)})
 
     def from_bytes(self, bytes_data: bytes) -> "ModuleShim":
         """Load a saved module. Before memory is allocated, check that sizes and tensors match.
 
-        bytes_data (bytes): The result of `to_bytes`.
-        RETURNS (ModuleShim): This object.
         RAISES (ValueError): The sizes do not match the tensors or the architecture.
         """
         if not bytes_data:
@@ -135,10 +131,9 @@ def _read_module(build: "Callable[..., Module]", sizes: dict[str, int], state: A
 
 
 def make_module(place: str, **sizes: Any) -> "Module":
-    """Make a PyTorch module from the path of its class. The call imports PyTorch.
+    """Make a PyTorch module from the path of its class, such as `package.module:Class`.
 
-    place (str): Path of the class, such as "spacy_elmo.tasks.coref.module:SpanRanker".
-    sizes (Any): The arguments of the class.
+    The call imports PyTorch.
     """
     return resolve_name(place)(**sizes)
 
@@ -153,8 +148,6 @@ def get_module_shim(model: Model) -> ModuleShim:
 def check_initialized(model: Model, name: str) -> None:
     """Check that a component is initialized: its modules exist, and its number of labels is set.
 
-    model (Model): The component's model.
-    name (str): The component's name.
     RAISES (ValueError): The component is not initialized (spaCy's error E109).
     """
     shims = [shim for layer in model.walk() for shim in layer.shims]
@@ -168,14 +161,12 @@ def run_module(
 ) -> tuple[list[FloatsXd], Callable[[Sequence[FloatsXd]], list[FloatsXd]]]:
     """Run the PyTorch module of a layer, and return its outputs and the backward pass.
 
-    model (Model): The layer. Its only shim is a `ModuleShim`.
-    inputs (Sequence[FloatsXd]): The inputs.
-    is_train (bool): Whether there will be a backward pass.
+    model (Model): Its only shim is a `ModuleShim`.
     compute (Callable[..., Sequence[Tensor]]): Computes the outputs from two arguments: the module,
         and the list of inputs as tensors.
-    RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass. The backward pass
-        converts gradients of the outputs to gradients of the inputs. It also adds to the gradients
-        of the parameters.
+    RETURNS (Tuple[List[FloatsXd], Callable]): The outputs, and the backward pass, which converts
+        gradients of the outputs to gradients of the inputs. It also adds to the gradients of the
+        parameters.
     """
     import torch
 
@@ -186,6 +177,7 @@ def run_module(
         outputs = list(compute(module, tensors))
 
     def backprop(d_outputs: Sequence[FloatsXd]) -> list[FloatsXd]:
+        # An output that nothing was computed for, such as the scores of no pairs, has no gradient.
         reached = [pair for pair in zip(outputs, d_outputs) if pair[0].requires_grad]
         torch.autograd.backward([y for y, _ in reached], [xp2torch(dy) for _, dy in reached])
         pairs = zip(inputs, (tensor.grad for tensor in tensors))

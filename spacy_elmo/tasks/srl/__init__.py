@@ -39,9 +39,6 @@ class SemanticRoleLabeler(SpanPipe):
     It sets `doc.spans["srl"]`. The `id` of a span is the index of its predicate's token. Training
     skips examples whose reference has no such group.
 
-    vocab (Vocab): The vocab.
-    model (Model[List[Doc], InstanceScorer]): The model.
-    name (str): Name of the pipe.
     predicates (str): Source of the predicates in prediction. "model": the model finds them (it
         learns this in training). "verbs": tokens with `pos_` VERB or AUX. "gold": the predicates
         that are already in `doc.spans["srl"]` or, in an evaluation, in the reference.
@@ -49,7 +46,6 @@ class SemanticRoleLabeler(SpanPipe):
         reads.
     max_batch_tokens (int): Maximum number of tokens in a batch of the encoder. The tokens of a
         sentence count once per predicate.
-    scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
 
@@ -81,7 +77,6 @@ class SemanticRoleLabeler(SpanPipe):
     def predict(self, docs: Iterable[Doc]) -> list[Optional[Frames]]:
         """Find the predicates and roles of Docs, without changing them.
 
-        docs (Iterable[Doc]): The Docs.
         RETURNS (List[Optional[Dict[int, List[Tuple[int, int, str]]]]]): For each Doc, a dict from
             the token index of each predicate to its roles: first token, the token after the last
             one, and label. V is the predicate itself. None if `predicates` is "gold" and the Doc
@@ -100,6 +95,7 @@ class SemanticRoleLabeler(SpanPipe):
             segments = [self.segmenter(doc) for doc in group]
             score = self.model.predict(group)
             predicates = self._find_predicates(group, segments, score)
+            # Long sentences are scored first, but the predicates keep the order of the text.
             frames: list[Any] = [
                 None if one is None else dict.fromkeys(sorted(one)) for one in predicates
             ]
@@ -148,12 +144,7 @@ class SemanticRoleLabeler(SpanPipe):
         return by_tokens(ordered, self.max_batch_tokens, max(1, len(ordered)))
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Frames]]) -> None:
-        """Write the roles to `doc.spans["srl"]`.
-
-        docs (Iterable[Doc]): The Docs.
-        scores (List[Optional[Dict]]): The result of `predict` for them. For None, the Doc does not
-            change.
-        """
+        """Write the roles of `predict` to `doc.spans["srl"]`. For None, the Doc does not change."""
         for doc, frames in zip(docs, scores):
             if frames is not None:
                 write_frames(doc, frames)
@@ -206,6 +197,7 @@ class SemanticRoleLabeler(SpanPipe):
             shifted = [(first - start, last - start, label) for first, last, label in spans]
             tags = self.model.ops.asarray(self._tags.encode_spans(shifted, len(one)))
             rows = self.model.ops.xp.arange(len(tags))
+            # A probability can be rounded to 0, which has no logarithm.
             loss -= float(self.model.ops.xp.log(probabilities[rows, tags] + 1e-30).sum())
             d_logits = probabilities.copy()
             d_logits[rows, tags] -= 1.0
@@ -218,13 +210,10 @@ class SemanticRoleLabeler(SpanPipe):
         return frames and checked_frames(example.predicted, frames, self.segmenter, self.labels)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Compare the predicted roles with the gold roles.
+        """Compare predicted and gold roles with the scorer, by default `score_srl`.
 
         If `predicates` is "gold", a predicted Doc without `doc.spans["srl"]` first gets the
         predicates of its reference, and the model predicts the roles of these predicates.
-
-        examples (Iterable[Example]): The examples.
-        RETURNS (Dict[str, Any]): The result of the component's scorer, by default `score_srl`.
         """
         examples = list(examples)
         if self.predicates == "gold":

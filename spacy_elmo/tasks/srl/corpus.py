@@ -32,7 +32,6 @@ def make_srl_corpus(path: PathSetting) -> Reader:
     * `.spacy`: Docs with `doc.spans["srl"]`.
 
     path (Union[str, int, Path]): The file.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
     def make(nlp: Language, entry: dict[str, Any]) -> Doc:
@@ -42,15 +41,11 @@ def make_srl_corpus(path: PathSetting) -> Reader:
 
 
 def make_doc(vocab: Vocab, words: Sequence[str], frames: Sequence[dict[str, Any]]) -> Doc:
-    """Make a Doc of one sentence with semantic roles.
+    """Make a Doc of one sentence with semantic roles, in `doc.spans["srl"]`.
 
     If a frame (a predicate with its roles) has no V, which is the predicate itself, V is added.
 
-    vocab (Vocab): The vocab.
-    words (Sequence[str]): The words of the sentence.
-    frames (Sequence[dict]): The frames: `"pred"`, the index of the predicate's token, and BIO
-        `"tags"`.
-    RETURNS (Doc): The Doc, with `doc.spans["srl"]`.
+    frames (Sequence[dict]): `"pred"`, the index of the predicate's token, and BIO `"tags"`.
     RAISES (ValueError): The tags are not BIO tags of the words, V is not at the predicate, or a
         token has two different frames.
     """

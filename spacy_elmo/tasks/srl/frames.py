@@ -52,11 +52,7 @@ def _checked_spans(doc: Doc) -> Iterator[Span]:
 
 
 def write_frames(doc: Doc, frames: Frames) -> None:
-    """Write the roles of predicates to `doc.spans["srl"]`.
-
-    doc (Doc): The Doc.
-    frames (Dict[int, List[Tuple[int, int, str]]]): The roles, as `read_frames` returns them.
-    """
+    """Write roles, as `read_frames` returns them, to `doc.spans["srl"]`."""
     doc.spans[KEY] = [
         Span(doc, start, end, label=label, span_id=predicate)
         for predicate, roles in frames.items()
@@ -65,10 +61,8 @@ def write_frames(doc: Doc, frames: Frames) -> None:
 
 
 def roles_by_predicate(doc: Doc) -> dict[int, dict[str, list[Span]]]:
-    """Return the value of `doc._.srl`: the spans of roles, by predicate and by label.
+    """Return the value of `doc._.srl`: the spans of roles, by token of the predicate and by label.
 
-    RETURNS (Dict[int, Dict[str, List[Span]]]): A dict from the token index of each predicate to
-        another dict, from label to spans.
     RAISES (ValueError): A span has no tokens, no label or an invalid `id`.
     """
     roles: dict[int, dict[str, list[Span]]] = {}
@@ -84,8 +78,6 @@ class SRLTags(BIOTags):
         """Find the best valid sequence of tags that has B-V at the predicate, and only there.
 
         scores (numpy.ndarray): Scores of each tag at each token. *Shape:* `(n_tokens, n_tags)`
-        predicate (int): Position of the predicate in the sentence.
-        RETURNS (numpy.ndarray): The tags. *Shape:* `(n_tokens,)`
         """
         fixed = np.array(scores)
         fixed[:, self.begin(PREDICATE)] = -np.inf
@@ -131,12 +123,6 @@ def with_predicate(predicate: int, roles: list[LabeledSpan]) -> list[LabeledSpan
 def checked_frames(doc: Doc, frames: Frames, segmenter: Segmenter, labels: Sequence[str]) -> Frames:
     """Check the gold roles of a Doc. If V, the predicate itself, is missing, add it.
 
-    doc (Doc): The Doc.
-    frames (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate. V may be missing.
-    segmenter (Callable[[Doc], List[Segment]]): Splits the Doc into the sentences that the model
-        reads.
-    labels (Sequence[str]): The known labels.
-    RETURNS (Dict[int, List[Tuple[int, int, str]]]): The roles of each predicate, with V.
     RAISES (ValueError): Two roles of a predicate overlap, a role is not in the sentence of its
         predicate, or a label is unknown.
     """
@@ -181,7 +167,6 @@ def score_srl(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     count as roles, because they are the predicate itself. Examples whose reference has no
     `doc.spans["srl"]` are skipped.
 
-    examples (Iterable[Example]): The examples.
     RETURNS (Dict[str, Any]): For roles `srl_p`, `srl_r` and `srl_f`, and the same by label in
         `srl_per_type`. For predicates `srl_predicates_p`, `srl_predicates_r` and
         `srl_predicates_f`. They are None if there is nothing to count.

@@ -33,9 +33,8 @@ class Instance:
     """Input of the encoder: a sentence with at most one flagged predicate.
 
     doc (int): Index of the Doc in its batch.
-    segment (Segment): The tokens of the sentence.
-    predicate (int): Token index of the predicate whose roles the model finds; -1 if the model
-        finds the predicates of the sentence.
+    predicate (int): Token index of the predicate whose roles the model finds; -1 if the model finds
+        the predicates of the sentence.
     """
 
     doc: int
@@ -65,19 +64,15 @@ class Instance:
 def predicate_instances(segments: Segments, predicates: Sequence[Predicates]) -> list[Instance]:
     """Make the instances that find roles, one per predicate.
 
-    segments (Sequence[List[Segment]]): The segments of each Doc.
-    predicates (Sequence[Optional[Collection[int]]]): The token indices of each Doc's predicates;
-        None counts as no predicates.
+    predicates (Sequence[Optional[Collection[int]]]): Tokens of each Doc's predicates; None counts
+        as no predicates.
     """
     pairs = [(i, token) for i, tokens in enumerate(predicates) for token in tokens or ()]
     return [Instance(i, segment_of(segments[i], token), token) for i, token in pairs]
 
 
 def segment_instances(segments: Segments) -> list[Instance]:
-    """Make the instances that find predicates, one per segment.
-
-    segments (Sequence[List[Segment]]): The segments of each Doc.
-    """
+    """Make the instances that find predicates, one per segment."""
     return [Instance(i, segment) for i, found in enumerate(segments) for segment in found]
 
 
@@ -87,7 +82,6 @@ class InstanceScorer(DocHead):
     def __call__(self, instances: Sequence[Instance]) -> tuple[Vectors, Callable]:
         """Score the tags of each token of each instance.
 
-        instances (Sequence[Instance]): The batch.
         RETURNS (Tuple[List[Floats2d], Callable]): The scores, `(n_tokens, n_tags)` for each
             instance, and the backward pass, which takes the gradients of the logits. Scores are
             logits in prediction, and probabilities in training.
@@ -116,8 +110,8 @@ def build_srl(
     tok2vec (Model[List[Doc], List[Floats2d]]): Vectors of the tokens, computed once per Doc.
     encode (Model[List[Floats2d], List[Floats2d]]): The encoder, which runs once per predicate.
     flag_width (int): Width of the embedding of flags.
-    RETURNS (Model[List[Doc], InstanceScorer]): The model. Its output is a callable that scores
-        batches of instances.
+    RETURNS (Model[List[Doc], InstanceScorer]): Its output is a callable that scores batches of
+        instances.
     """
     output: Model[Floats2d, Floats2d] = Softmax_v2(normalize_outputs=False)
     head: Model = chain(ConcatFlags(flag_width), encode, with_array(output))

@@ -25,10 +25,6 @@ class BiattentiveClassifier(nn.Module):
     nI (int): Width of the input.
     nE (int): Width of the vectors that are concatenated with y; 0 for none.
     nO (int): Number of classes.
-    hidden_width (int): Width of the ReLU layer, and of each direction of the LSTMs.
-    maxout_widths (Sequence[int]): Widths of the maxout layers, except the last.
-    maxout_pieces (int): Number of pieces of the maxout layers.
-    dropout (float): Dropout rate of the input, the pooled vectors and between maxout layers.
     """
 
     def __init__(
@@ -55,13 +51,11 @@ class BiattentiveClassifier(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, sequences: Sequence[Tensor], joined: Sequence[Tensor] = ()) -> Tensor:
-        """Compute the logits of the classes of sequences.
+        """Compute the logits of the classes of sequences, `(n_sequences, nO)`.
 
-        sequences (Sequence[Tensor]): The sequences, which may be empty. *Shape:* `(n_tokens, nI)`
-            each
+        sequences (Sequence[Tensor]): They may be empty. *Shape:* `(n_tokens, nI)` each
         joined (Sequence[Tensor]): Vectors to concatenate with y, or none. *Shape:*
             `(n_tokens, nE)` each
-        RETURNS (Tensor): Logits. *Shape:* `(n_sequences, nO)`
         """
         x, mask = pad(sequences)
         encoded = self.encoder(self.relu(self.input_dropout(x)).relu(), mask)
@@ -78,10 +72,9 @@ class BiattentiveClassifier(nn.Module):
     def pool(self, values: Tensor, mask: Tensor) -> Tensor:
         """Pool the tokens of each sequence in four ways: maximum, mean, minimum, self-attention.
 
-        values (Tensor): *Shape:* `(n_sequences, longest, width)`
-        mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
-        RETURNS (Tensor): The four results, concatenated; zeros for an empty sequence.
-            *Shape:* `(n_sequences, 4 * width)`
+        `values` has the shape `(n_sequences, longest, width)`. The mask, `(n_sequences, longest)`,
+        is True at tokens. The results are concatenated, and zeros for an empty sequence. *Shape:*
+        `(n_sequences, 4 * width)`
         """
         tokens = mask[..., None]
         n_tokens = tokens.sum(dim=1)
@@ -96,10 +89,9 @@ class BiattentiveClassifier(nn.Module):
 
 
 def biattention(values: Tensor, mask: Tensor) -> Tensor:
-    """Attend from each token to its whole sequence, by dot products.
+    """Attend from each token to its whole sequence, by dot products: return weighted means.
 
-    values (Tensor): *Shape:* `(n_sequences, longest, width)`
+    values (Tensor): *Shape:* `(n_sequences, longest, width)`, also of the result.
     mask (Tensor): True at the tokens. *Shape:* `(n_sequences, longest)`
-    RETURNS (Tensor): The weighted mean of the sequence for each token. *Shape:* like `values`
     """
     return masked_softmax(values @ values.transpose(1, 2), mask[:, None, :]) @ values

@@ -36,12 +36,11 @@ def make_pair(
 
     nlp (Union[Language, Vocab]): A pipeline, to split the texts with its tokenizer; or a vocab, to
         split them at whitespace.
-    first (Union[str, Sequence[str]]): The first text, or its words.
-    second (Union[str, Sequence[str]]): The second text, or its words.
-    groups (Sequence[str]): The keys of the span groups of the two texts.
-    RETURNS (Doc): The Doc. Each of the two groups contains one span: a text.
+    first (Union[str, Sequence[str]]): The first text, or its words; likewise `second`.
+    groups (Sequence[str]): Keys of the texts' span groups. Each gets one span.
     """
     halves = [_tokens(nlp, text) for text in (first, second)]
+    # Otherwise `doc.text` would join the last word of one text and the first word of the other.
     if halves[0]:
         halves[0][-1] = (halves[0][-1][0], True)
     words = [word for half in halves for word, _ in half]
@@ -67,7 +66,6 @@ def _tokens(nlp: Union[Language, Vocab], text: Union[str, Sequence[str]]) -> lis
 def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
     """Return the tokens of the two texts of a Doc.
 
-    doc (Doc): The Doc.
     groups (Sequence[str]): The keys of the span groups of the two texts.
     RAISES (ValueError): A group does not have exactly one span, or the two spans overlap.
     """
@@ -92,7 +90,6 @@ def read_halves(doc: Doc, groups: Sequence[str]) -> Halves:
 def copy_pair(doc: Doc, groups: Sequence[str]) -> Doc:
     """Copy the tokens, sentences and two texts of a Doc, without other annotation.
 
-    doc (Doc): The Doc.
     groups (Sequence[str]): The keys of the span groups of the two texts.
     RAISES (ValueError): A group does not have exactly one span, or the two spans overlap.
     """

@@ -39,7 +39,6 @@ def make_textpair_corpus(path: PathSetting, groups: Sequence[str] = list(ENTAILM
 
     path (Union[str, int, Path]): The file.
     groups (Sequence[str]): The names of the two texts: their keys in JSON lines and `doc.spans`.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
 
     def make(nlp: Language, entry: dict[str, Any]) -> Doc:
@@ -56,8 +55,6 @@ def make_textpair_corpus(path: PathSetting, groups: Sequence[str] = list(ENTAILM
 def check_pair(doc: Doc, groups: Sequence[str]) -> None:
     """Check the texts, answers and labels of a gold Doc.
 
-    doc (Doc): The Doc.
-    groups (Sequence[str]): The keys of the span groups of the two texts.
     RAISES (ValueError): A text is missing, or a text, answer or label is empty.
     """
     for group, half in zip(groups, read_halves(doc, groups)):
@@ -83,7 +80,6 @@ def make_qa_corpus(path: PathSetting, groups: Sequence[str] = list(QUESTION)) ->
     path (Union[str, int, Path]): The file.
     groups (Sequence[str]): The names of question and context: their keys in JSON lines and
         `doc.spans`.
-    RETURNS (Callable[[Language], Iterator[Example]]): The reader.
     """
     path = user_path(path)
     answer = {"text": "...", "answer_start": 0}
@@ -114,13 +110,9 @@ def make_question(
     The spans of answers in `doc.spans["answer"]` are extended to whole tokens. The original texts
     are in `doc.spans["answer"].attrs["texts"]`.
 
-    nlp (Language): The pipeline, whose tokenizer splits the texts.
     question (Union[str, Sequence[str]]): The question, or its words.
-    context (str): The context.
-    answers (Iterable[dict]): The answers: `"text"`, and `"answer_start"`, the index of its first
-        character in the context. Whitespace around the text is ignored. Empty for a question
-        without an answer.
-    groups (Sequence[str]): The keys of the span groups of question and context.
+    answers (Iterable[dict]): `"text"`, and `"answer_start"`, the index of its first character in
+        the context. Whitespace around the text is ignored. Empty for a question without an answer.
     RAISES (ValueError): The context does not contain an answer at its `"answer_start"`.
     """
     doc = make_pair(nlp, question, context, groups)
@@ -150,9 +142,6 @@ def read_squad(
 ) -> Iterator[tuple[int, Doc]]:
     """Read the questions from a file in the format of SQuAD 1.1 or 2.0.
 
-    path (Path): The file.
-    nlp (Language): The pipeline, whose tokenizer splits the texts.
-    groups (Sequence[str]): The keys of the span groups of question and context.
     YIELDS (Tuple[int, Doc]): The index of the article, and the Doc of a question.
     RAISES (ValueError): The file has another format, or a context does not contain an answer at its
         `"answer_start"`.

@@ -18,10 +18,7 @@ class ESIM(nn.Module):
 
     nI (int): Width of the input vectors.
     nE (int): Width of the vectors to append to the output of the first biLSTM; 0 for none.
-    nO (int): Number of labels.
-    width (int): Width of the layers.
-    dropout (float): Dropout rate of the input of each layer. All tokens of a text have the same
-        mask.
+    dropout (float): Rate at each layer's input. All tokens of a text have the same mask.
     """
 
     def __init__(self, nI: int, nE: int, nO: int, *, width: int, dropout: float):
@@ -35,14 +32,13 @@ class ESIM(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, first: Texts, second: Texts, *beside: Texts) -> Tensor:
-        """Compute the logits of the labels of pairs.
+        """Compute the logits of the labels of pairs, `(n_pairs, nO)`.
 
         first (Sequence[Tensor]): Vectors of the first texts. *Shape:* `(n_tokens, nI)` each
         second (Sequence[Tensor]): Vectors of the second texts. *Shape:* `(n_tokens, nI)` each
         beside (Sequence[Tensor]): Vectors to append to the output of the first biLSTM: no
             argument, or two (vectors of the first texts, vectors of the second texts).
             *Shape:* `(n_tokens, nE)` each
-        RETURNS (Tensor): *Shape:* `(n_pairs, nO)`
         """
         beside = beside or ([], [])
         a, mask_a = self._encode(first, beside[0])
@@ -53,12 +49,7 @@ class ESIM(nn.Module):
         return self.output(self.dropout(hidden))
 
     def _encode(self, texts: Texts, beside: Texts) -> tuple[Tensor, Tensor]:
-        """Run the first biLSTM over one text of each pair.
-
-        texts (Sequence[Tensor]): Vectors of the texts. *Shape:* `(n_tokens, nI)` each
-        beside (Sequence[Tensor]): Vectors to concatenate with the output; empty for none.
-        RETURNS (Tuple[Tensor, Tensor]): The padded output, and a mask that is True at tokens.
-        """
+        """Run the first biLSTM over one text of each pair. Return padded output and mask."""
         x, mask = pad(texts)
         encoded = self.encode(self.token_dropout(x), mask)
         if beside:
@@ -75,10 +66,10 @@ class ESIM(nn.Module):
 def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tuple[Tensor, Tensor]:
     """Attend from each text to the other, by dot products (Chen et al. 2017, eq. 11 to 13).
 
+    Masks are True at tokens, and have the shapes `(n_pairs, longest_a)` and `(n_pairs, longest_b)`.
+
     a (Tensor): The first texts. *Shape:* `(n_pairs, longest_a, width)`
     b (Tensor): The second texts. *Shape:* `(n_pairs, longest_b, width)`
-    mask_a (Tensor): True at tokens. *Shape:* `(n_pairs, longest_a)`
-    mask_b (Tensor): True at tokens. *Shape:* `(n_pairs, longest_b)`
     RETURNS (Tuple[Tensor, Tensor]): For each token of a, a weighted sum of b; and for each
         token of b, a weighted sum of a.
     """
@@ -90,11 +81,10 @@ def attend_both_ways(a: Tensor, b: Tensor, mask_a: Tensor, mask_b: Tensor) -> tu
 def mean_and_max(x: Tensor, mask: Tensor) -> Tensor:
     """Compute mean and maximum over the tokens of each text (Chen et al. 2017, eq. 18 and 19).
 
-    Both are 0 for a text without tokens.
+    Both are 0 for a text without tokens. The mask, `(n_texts, longest)`, is True at tokens. The
+    result is `(n_texts, 2 * width)`.
 
     x (Tensor): *Shape:* `(n_texts, longest, width)`
-    mask (Tensor): True at tokens. *Shape:* `(n_texts, longest)`
-    RETURNS (Tensor): *Shape:* `(n_texts, 2 * width)`
     """
     kept = mask[..., None]
     mean = (x * kept).sum(1) / kept.sum(1).clamp(min=1)
@@ -111,9 +101,7 @@ class BiDAFSelfAttention(nn.Module):
 
     nI (int): Width of the input vectors.
     nE (int): Width of the vectors to append to the output of the first biGRU; 0 for none.
-    width (int): Width of the layers.
-    dropout (float): Dropout rate of the input of each layer. All tokens of a text have the same
-        mask.
+    dropout (float): Rate at each layer's input. All tokens of a text have the same mask.
     """
 
     def __init__(self, nI: int, nE: int, *, width: int, dropout: float):
@@ -139,7 +127,7 @@ class BiDAFSelfAttention(nn.Module):
         beside (Sequence[Tensor]): Vectors to append to the output of the first biGRU: no
             argument, or two (vectors of the questions, vectors of the contexts).
             *Shape:* `(n_tokens, nE)` each
-        RETURNS (List[Tensor]): The logits of each context. *Shape:* `(n_tokens, 2)` each
+        RETURNS (List[Tensor]): *Shape:* `(n_tokens, 2)` for each context
         """
         texts = [pad(text) for text in (first, second)]
         encoded = [self.encode(self.dropout(x), mask) for x, mask in texts]
@@ -180,8 +168,6 @@ class TrilinearAttention(nn.Module):
 
     `w_3` is initialized with 1. So before training, the last term is a dot product, and equal words
     attend to each other from the first step.
-
-    width (int): Width of the vectors.
     """
 
     def __init__(self, width: int):
@@ -191,11 +177,10 @@ class TrilinearAttention(nn.Module):
         nn.init.ones_(self.weight[2])
 
     def forward(self, h: Tensor, q: Tensor) -> Tensor:
-        """Score each pair of a token in h and a token in q.
+        """Score each pair of a token in h and a token in q: `(n, n_h, n_q)`.
 
         h (Tensor): *Shape:* `(n, n_h, width)`
         q (Tensor): *Shape:* `(n, n_q, width)`
-        RETURNS (Tensor): *Shape:* `(n, n_h, n_q)`
         """
         first, second, both = self.weight
         return (h @ first)[:, :, None] + (q @ second)[:, None] + (h * both) @ q.transpose(1, 2)

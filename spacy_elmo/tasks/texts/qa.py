@@ -31,8 +31,7 @@ MAX_DOCS = 256  # Maximum number of Docs in a batch of predictions.
 class Answer(NamedTuple):
     """Answer to a question.
 
-    start (int): First token of the answer.
-    end (int): The token after the last one.
+    end (int): The token after the last one of the answer.
     score (float): Probability of the span, among all spans that may be the answer.
     """
 
@@ -52,13 +51,9 @@ class QuestionAnswerer(TaskPipe):
     softmax over last tokens. The score of this choice is fixed at 0. The scores of tokens can be
     above or below 0, because they have a learned bias.
 
-    vocab (Vocab): The vocab.
-    model (Model[List[Doc], List[Floats2d]]): The model.
-    name (str): Name of the pipe.
     max_answer_tokens (int): Maximum number of tokens of an answer.
     min_score (float): Minimum score of an answer, between 0 and 1. If the best answer has a lower
         score, there is no answer.
-    scorer (Optional[Callable]): The scorer.
     RAISES (ValueError): A value is out of range.
     """
 
@@ -88,9 +83,8 @@ class QuestionAnswerer(TaskPipe):
     def predict(self, docs: Iterable[Doc]) -> list[Optional[Answer]]:
         """Find the answers of Docs, without changing them.
 
-        docs (Iterable[Doc]): The Docs.
-        RETURNS (List[Optional[Answer]]): The best answer for each Doc; None if its context is
-            empty, "no answer" is more probable, or the score is below `min_score`.
+        RETURNS (List[Optional[Answer]]): None if the context is empty, "no answer" is more
+            probable, or the score is below `min_score`.
         RAISES (ValueError): A Doc has no question or context, or the pipe is not initialized.
         """
         self._check_initialized()
@@ -109,11 +103,7 @@ class QuestionAnswerer(TaskPipe):
         return found
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Optional[Answer]]) -> None:
-        """Set `doc.spans["answer"]`, with the score in its `attrs["scores"]`.
-
-        docs (Iterable[Doc]): The Docs.
-        scores (List[Optional[Answer]]): The result of `predict` for them.
-        """
+        """Set `doc.spans["answer"]`, with the score of the answer in its `attrs["scores"]`."""
         for doc, answer in zip(docs, scores):
             spans = [doc[answer.start : answer.end]] if answer else []
             attrs = {"scores": [answer.score] if answer else []}
@@ -191,11 +181,8 @@ def best_span(
 
     scores (numpy.ndarray): Logits that a token of the context is the first and the last token of
         the answer. *Shape:* `(n_tokens, 2)`
-    max_tokens (int): Maximum number of tokens in the span.
     sentences (numpy.ndarray): Index of the sentence of each token. *Shape:* `(n_tokens,)`
-    no_answer (bool): Whether there may be no answer.
-    RETURNS (Optional[Answer]): The span, in tokens of the context, and its probability; None if
-        "no answer" is more probable.
+    RETURNS (Optional[Answer]): In tokens of the context; None if "no answer" is more probable.
     """
     # Axes of ends, ends_in and sums: distance from first to last token, first token.
     starts, n_tokens = scores[:, 0], len(scores)
@@ -228,8 +215,7 @@ def score_qa(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     ignored. Examples whose reference has no `doc.spans["answer"]` are skipped. If this group is
     empty, the question has no answer: an empty prediction scores 1, and an answer scores 0.
 
-    examples (Iterable[Example]): The examples.
-    RETURNS (Dict[str, Any]): The scores. They are None if there are no questions.
+    RETURNS (Dict[str, Any]): Scores are None if there are no questions.
     """
     exact: list[float] = []
     f1: dict[bool, list[float]] = {True: [], False: []}

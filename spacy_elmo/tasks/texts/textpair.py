@@ -26,7 +26,6 @@ class TextPairCategorizer(TextCategorizer):
     def predict(self, docs: Iterable[Doc]) -> Floats2d:
         """Compute the probabilities of the labels, also for empty Docs (unlike spaCy's `textcat`).
 
-        docs (Iterable[Doc]): The Docs.
         RETURNS (Floats2d): *Shape:* `(n_docs, n_labels)`
         RAISES (ValueError): The pipe is not initialized, or a Doc does not have two texts.
         """
@@ -36,9 +35,7 @@ class TextPairCategorizer(TextCategorizer):
     def update(self, examples: Iterable[Example], **settings: Any) -> dict[str, float]:
         """Learn from a batch, like spaCy's `textcat`.
 
-        examples (Iterable[Example]): The batch.
-        settings (Any): `drop`, `sgd` and `losses`, the other arguments of this method in `textcat`.
-        RETURNS (Dict[str, float]): The losses.
+        settings (Any): `drop`, `sgd` and `losses`, as in `textcat`.
         RAISES (ValueError): The pipe is not initialized, or an example has an unknown label.
         """
         check_initialized(self.model, self.name)
@@ -47,9 +44,6 @@ class TextPairCategorizer(TextCategorizer):
     def get_loss(self, examples: Iterable[Example], scores: Floats2d) -> tuple[float, Floats2d]:
         """Compute the loss and its gradient, like spaCy's `textcat`.
 
-        examples (Iterable[Example]): The examples.
-        scores (Floats2d): The model's output for them.
-        RETURNS (Tuple[float, Floats2d]): The loss and its gradient.
         RAISES (ValueError): A label is unknown, or the loss is not finite.
         """
         loss, d_scores = super().get_loss(examples, scores)
@@ -72,6 +66,7 @@ class TextPairCategorizer(TextCategorizer):
                     f"doc.cats, but the labels of '{self.name}' are {', '.join(self.labels)}"
                 )
         truths, not_missing = super()._examples_to_truth(examples)
+        # spaCy would take a Doc without labels as one for which every label is wrong.
         not_missing[[not any(one.reference.cats.values()) for one in examples]] = 0.0
         return truths, not_missing
 
@@ -88,10 +83,8 @@ def score_textpair(
     """Compute the scores of spaCy's `textcat`, and the accuracy.
 
     The accuracy is the share of Docs whose most probable label is the gold label. Docs without a
-    gold label are skipped. Labels of other components are ignored.
+    gold label are skipped, and labels of other components are ignored.
 
-    examples (Iterable[Example]): The examples.
-    labels (Iterable[str]): The labels of the component.
     RETURNS (Dict[str, Any]): `cats_score`, `cats_macro_f` and so on, and the accuracy `cats_acc`,
         which is None if there is nothing to count.
     """
