@@ -91,7 +91,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
         if trained:
             gradients = [xp2torch(d_layers[i], device=bilm.device) for i in trained]
             # The gradients of the weights go to `weight.grad`, where `BiLMShim.finish_update` reads
-            # them. The forward pass has restored the setting, but cuDNN computes this gradient, too.
+            # them. The forward pass has restored the setting, but cuDNN computes this gradient.
             with without_tf32():
                 torch.autograd.backward([layers[i] for i in trained], gradients)
         return []  # Docs have no gradient.

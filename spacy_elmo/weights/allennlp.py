@@ -98,8 +98,8 @@ class AllenNLP(Format):
         has_words = self.embeddings is not None or (is_model and "char_cnn" not in options)
         with ExitStack() as stack:
             paths = [self.weights, *([] if self.embeddings is None else [self.embeddings])]
-            # `read_again` opens HDF5 files. TensorFlow opens a checkpoint by its path, so a file that
-            # stays open would not help, and a `Checkpoint` keeps its weights in memory.
+            # `read_again` opens HDF5 files. TensorFlow opens a checkpoint by its path, so an open
+            # file would not help, and a `Checkpoint` keeps its weights in memory.
             files = open_files(*paths) if type(self) is AllenNLP else []
             stored = [stack.enter_context(self._opened(path)) for path in paths]
             words = self._read_words(stored[-1]) if has_words else None
