@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.frozen.kernel import VARIABLE, available_kernels, find_kernel, numpy_kernel
+from spacy_elmo.frozen.kernel.compiled import PackedMatrix
 from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
 
 from helpers.kernels import check_lstm, lstm_weights, stored
@@ -15,7 +16,7 @@ from helpers.kernels import check_lstm, lstm_weights, stored
 KERNELS = available_kernels()
 FOLDER = Path(numpy_kernel.__file__).parent
 # Sizes of the output, of the cell and of the input. Without projection there are no clips.
-PROJECTED = [(1, 1, 1), (6, 10, 6), (16, 16, 16), (20, 33, 20), (128, 64, 128)]
+PROJECTED = [(1, 1, 1), (6, 10, 6), (16, 16, 16), (20, 33, 20), (128, 64, 128), (16, 144, 16)]
 PLAIN = [(24, 24, 5), (24, 24, 48)]
 BATCHES = [[1], [1] * 7, [5, 5, 3, 1], [13, 7, 7, 2], [100, 97, 1]]
 
@@ -63,6 +64,27 @@ def test_steps_in_bfloat16_and_int8_equal_those_of_numpy(kernel, type):
     # A sum that differs in its last digit may round to the other neighbor in the next step.
     assert np.abs(results[0] - results[1]).max() < {"bfloat16": 2e-3, "int8": 5e-3}[type]
     assert np.abs(results[0]).max() > 0.3
+
+
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "numpy"])
+def test_a_sequence_alone_equals_the_sequence_in_a_batch(name, type):
+    """Steps of one row are computed in another order of blocks, but each sum in the same order."""
+    rng = np.random.default_rng(0)
+    weights = lstm_weights(rng, 32, 144, 32)
+    inputs = rng.standard_normal((5, 13, 32)).astype("float32")
+    together = run(find_kernel(name), weights, inputs.reshape(-1, 32), [13] * 5, type, 0.6)
+    for i in range(13):
+        alone = run(find_kernel(name), weights, inputs[:, i].copy(), [1] * 5, type, 0.6)
+        np.testing.assert_array_equal(alone[0], together[0].reshape(5, 13, -1)[:, i])
+        np.testing.assert_array_equal(alone[2][0], together[2][i])
+
+
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
+def test_weights_begin_at_a_cache_line(type):
+    """A vector of weights in two cache lines takes two loads."""
+    matrices = [PackedMatrix(np.ones((16, n), "float32"), type) for n in range(16, 160, 16)]
+    assert [matrix.panels % 64 for matrix in matrices] == [0] * 9
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 30.0, 1e4, 1e30])
@@ -178,7 +200,9 @@ def test_int8_keeps_tiny_numbers(kernel, largest):
 
 
 @pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8"])
-@pytest.mark.parametrize(("n", "n_inputs", "n_outputs"), [(1, 1, 1), (7, 40, 33), (200, 16, 80)])
+@pytest.mark.parametrize(
+    ("n", "n_inputs", "n_outputs"), [(1, 1, 1), (1, 40, 200), (7, 40, 33), (200, 16, 80)]
+)
 def test_linear_equals_the_product_in_float64(kernel, n, n_inputs, n_outputs, type):
     rng = np.random.default_rng(n)
     weight = rng.standard_normal((n_outputs, n_inputs)).astype("float32")

@@ -25,6 +25,7 @@ KERNELS: dict[str, tuple[str, ...]] = {
 PANEL = 16
 CHUNK = 96  # It must equal `CHUNK` in kernel.cpp.
 TYPES = ("float32", "float16", "bfloat16", "int8")
+CACHE_LINE = 64
 # Number of consecutive inputs that are stored together for each output of a panel.
 GROUPS = {"float32": 1, "float16": 1, "bfloat16": 2, "int8": 4}
 # Maximum number of int8 products whose sum always fits in 32 bits.
@@ -87,7 +88,7 @@ class PackedMatrix(_Matrix):
         group = GROUPS[type]
         panels = stored.reshape(-1, PANEL, n_inputs // group, group).transpose(0, 2, 1, 3)
         # Keep the arrays alive, because the struct contains only their addresses.
-        self._arrays = np.ascontiguousarray(panels), scales, sums
+        self._arrays = _in_cache_lines(panels), scales, sums
         super().__init__(*map(_address, self._arrays), n_outputs, n_inputs, TYPES.index(type))
 
 
@@ -244,6 +245,15 @@ def _widened(values: np.ndarray, width: int) -> np.ndarray:
     widened = np.zeros((*values.shape[:-1], width), dtype="float32")
     widened[..., : values.shape[-1]] = values
     return widened
+
+
+def _in_cache_lines(values: np.ndarray) -> np.ndarray:
+    """Return a contiguous copy that begins at a cache line, so that no vector is in two of them."""
+    memory = np.empty(values.nbytes + CACHE_LINE, dtype="uint8")
+    start = -memory.ctypes.data % CACHE_LINE
+    copy = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
 
 
 def _address(values: Optional[np.ndarray]) -> Optional[int]:

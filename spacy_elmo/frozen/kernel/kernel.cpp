@@ -139,35 +139,52 @@ namespace {
 
 // Number of panels to multiply at a time: a divisor of 4, limited by the number of registers.
 constexpr int panels_of(int rows) { return PANELS / rows >= 4 ? 4 : (PANELS / rows >= 2 ? 2 : 1); }
+// The same for a single row. Each addition to a sum waits for the one before, so AVX-512 needs 8 sums at a time.
+constexpr int ROW_PANELS = PANELS >= 8 ? 8 : 4;
+// Number of blocks of an LSTM step that a single row computes before their activations, which then overlap.
+constexpr int ROW_BLOCKS = 4;
 
-// Compute y = W x + bias for one tile of rows and the panels from `first` to `end`. `y` points to the
-// output of the first panel; rows are `stride` floats apart.
-template <int ROWS, int N>
-void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, const float* bias, float* y,
+// Load the weights of a block of 4 panels into the first-level cache, if it has room for this block and another.
+// gcc deletes calls of a function that only prefetches, so it must be inlined.
+INLINE void prefetch_block(const Matrix& w, int64_t panel) {
+    constexpr int64_t SIZES[] = {4, 2, 2, 1}, ROOM = 16 << 10;
+    const int64_t size = w.n_inputs * 64 * SIZES[w.type];
+    if (size > ROOM || (panel + 4) * 16 > w.n_outputs) return;
+    const char* at = static_cast<const char*>(w.panels) + panel / 4 * size;
+    for (int64_t i = 0; i < size; i += 64) prefetch(at + i);
+}
+
+// Compute y = W x + before for one tile of rows and the panels from `first` to `end`. `before(panel)` points to
+// 16 floats, or is null for zeros. `y` points to the output of the first panel; rows are `stride` floats apart.
+template <int ROWS, int N, class Before>
+void product_tile(const Matrix& w, int64_t first, int64_t end, const Rows& x, const Before& before, float* y,
                   int64_t stride) {
     int64_t panel = first;
     for (; panel + N <= end; panel += N) {
         P16 sums[ROWS][N];
-        for (int r = 0; r < ROWS; r++)
-            for (int n = 0; n < N; n++)
-                sums[r][n] = bias ? load16<FLOAT32>(bias + (panel + n) * 16) : zero16();
+        for (int n = 0; n < N; n++) {
+            const float* at = before(panel + n);
+            for (int r = 0; r < ROWS; r++) sums[r][n] = at ? load16<FLOAT32>(at) : zero16();
+        }
         multiply<ROWS, N>(w, panel, x, sums);
         for (int r = 0; r < ROWS; r++)
             for (int n = 0; n < N; n++) store16(y + r * stride + (panel - first + n) * 16, sums[r][n]);
     }
-    if (N > 1 && panel < end) product_tile<ROWS, 1>(w, panel, end, x, bias, y + (panel - first) * 16, stride);
+    if constexpr (N > 1)
+        if (panel < end) product_tile<ROWS, N / 2>(w, panel, end, x, before, y + (panel - first) * 16, stride);
 }
 
-// Update the cell state and compute the gated output of a block's 16 units. `gates` is (n_rows, 64). Rows of
-// `gated` are `dim` floats apart.
-inline void finish_step(const float* gates, int n_rows, int64_t dim, float cell_clip, float* cell, float* gated) {
-    for (int r = 0; r < n_rows; r++) {
-        const float* of_row = gates + r * 64;
-        P16 state = next_cell16(load16<FLOAT32>(of_row + 32), load16<FLOAT32>(cell + r * 16),
-                                load16<FLOAT32>(of_row + 16), load16<FLOAT32>(of_row + 48));
+// Update the cell state and compute the gated output of `n` times 16 units: one block of several rows, or
+// several blocks of one row. `gates` is (n, 64). `cell` and `gated` have 16 floats for each, at the given distances.
+inline void finish_step(const float* gates, int64_t n, float cell_clip, float* cell, int64_t cell_stride,
+                        float* gated, int64_t gated_stride) {
+    for (int64_t i = 0; i < n; i++) {
+        const float* at = gates + i * 64;
+        P16 state = next_cell16(load16<FLOAT32>(at + 32), load16<FLOAT32>(cell + i * cell_stride),
+                                load16<FLOAT32>(at + 16), load16<FLOAT32>(at + 48));
         if (cell_clip > 0) state = clip16(state, cell_clip);
-        store16(cell + r * 16, state);
-        store16(gated + r * dim, gated_tanh16(load16<FLOAT32>(of_row), state));
+        store16(cell + i * cell_stride, state);
+        store16(gated + i * gated_stride, gated_tanh16(load16<FLOAT32>(at), state));
     }
 }
 
@@ -188,7 +205,7 @@ void step_tile(const Matrix& w, int64_t block, const Rows& h, const float* const
         for (int r = 0; r < ROWS; r++)
             for (int n = 0; n < N; n++) store16(sums_of_gates + r * 64 + (first + n) * 16, sums[r][n]);
     }
-    finish_step(sums_of_gates, ROWS, dim, cell_clip, cell, gated);
+    finish_step(sums_of_gates, ROWS, cell_clip, cell, 16, gated, dim);
 }
 
 // Cut rows into tiles, and call `call(first row, number of rows)` for each. Large tiles load fewer weights
@@ -243,15 +260,23 @@ EXPORT void elmo_product(const Matrix* w, const float* x, const float* bias, int
             continue;
         }
 #endif
+        const auto before = [&](int64_t panel) { return bias ? bias + panel * 16 : nullptr; };
+        if (n == 1) {
+            product_tile<1, ROW_PANELS>(*w, 0, n_panels, rows, before, y, 0);
+            continue;
+        }
         // A block's weights stay in the cache while all rows of the chunk are multiplied with them.
-        for (int64_t panel = 0; panel < n_panels; panel += 4)
+        for (int64_t panel = 0; panel < n_panels; panel += 4) {
+            // An LSTM's steps evict the input weights of the next LSTM from the fast caches.
+            if (blocked) prefetch_block(*w, panel + 4);
             for_tiles(*w, size, [&](int64_t row, int n_rows) {
                 const int64_t end = panel + 4 < n_panels ? panel + 4 : n_panels;
                 float* to = y + (start + row) * stride + panel * 16 * (blocked ? n : 1);
-#define CALL(ROWS) product_tile<ROWS, panels_of(ROWS)>(*w, panel, end, rows.from(row), bias, to, stride)
+#define CALL(ROWS) product_tile<ROWS, panels_of(ROWS)>(*w, panel, end, rows.from(row), before, to, stride)
                 BY_ROWS(n_rows, CALL)
 #undef CALL
             });
+        }
     }
 }
 
@@ -287,10 +312,22 @@ EXPORT void elmo_lstm(const Matrix* state, const Matrix* projection, const float
                     tiles.configure(n_rows);
                     multiply_tiles(*state, block * 4, 4, h.from(row), n_rows, sums, before);
                     float *to = gated + row * dim + block * 16, *now = cells + (block * all + row) * 16;
-                    finish_step(sums, n_rows, dim, cell_clip, now, to);
+                    finish_step(sums, n_rows, cell_clip, now, 16, to, dim);
                 }
         } else
 #endif
+        if (n == 1) {
+            float sums[ROW_BLOCKS * 64];
+            const auto before = [&](int64_t panel) { return gates_of(panel / 4, 0) + panel % 4 * 16; };
+            const int64_t last = (n_blocks - 1) / ROW_BLOCKS * ROW_BLOCKS;
+            for (int64_t i = 0; i < n_blocks; i += ROW_BLOCKS) {
+                // Every other step goes backward: it begins with the weights that are still in the cache.
+                const int64_t block = step % 2 ? last - i : i;
+                const int64_t end = block + ROW_BLOCKS < n_blocks ? block + ROW_BLOCKS : n_blocks;
+                product_tile<1, ROW_PANELS>(*state, block * 4, end * 4, h, before, sums, 0);
+                finish_step(sums, end - block, cell_clip, cells + block * all * 16, all * 16, gated + block * 16, 16);
+            }
+        } else
         for (int64_t block = 0; block < n_blocks; block++)
             for_tiles(*state, n, [&](int64_t row, int n_rows) {
                 const float* of_inputs[MAX_ROWS];

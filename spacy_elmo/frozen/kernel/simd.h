@@ -51,9 +51,9 @@ inline uint32_t bits_of(float value) {
     return bits;
 }
 
-inline void prefetch(const float* at) {
+inline void prefetch(const void* at) {
 #ifdef _MSC_VER
-    _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
+    _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T0);
 #else
     __builtin_prefetch(at);
 #endif
