@@ -9,6 +9,7 @@ import numpy as np
 
 from ..files import atomic_write
 from ..files.errors import listed, named_errors, shortened
+from ..files.input_files import decode
 
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
@@ -145,7 +146,7 @@ class Vocabulary(InputVocabulary):
         RAISES (ValueError): The file is not a vocabulary, or not UTF-8.
         """
         with named_errors(path):
-            return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
+            return cls(decode(path.read_bytes()).split("\n")[:-1])
 
     def to_disk(self, path: Path) -> None:
         """Write a `vocab.txt` with one word per line."""

@@ -18,7 +18,7 @@ import srsly
 from ..files import user_path
 from ..files.compression import kind_of, suffix_of
 from ..files.errors import named_errors, shortened
-from ..files.input_files import numbered_lines
+from ..files.input_files import decode, numbered_lines
 from ..files.paths import OF_FILE_MANAGERS
 from ..files.unfinished import MARKER
 
@@ -39,7 +39,6 @@ TABLES = {
     ".tsv": "for .tsv files, set --column of `embed`",
     ".parquet": "for Parquet files, give `embed` a glob that ends in .parquet",
 }
-NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
 SHOWN_FILES = 5  # Files that a warning names.
 SHOWN = 40  # Characters of a wrong line in a message.
 MAX_PARAGRAPH = 20_000  # A paragraph with more characters ends at the next line end.
@@ -282,9 +281,9 @@ def refuse(file: object, line: Optional[int], reason: str) -> NoReturn:
 def _decoded(lines: Iterable[tuple[int, bytes]], refuse: Refuse) -> Iterator[tuple[int, str]]:
     for number, line in lines:
         try:
-            text = line.decode("utf8")
-        except UnicodeDecodeError:
-            refuse(number, NOT_UTF8)
+            text = decode(line)
+        except ValueError as error:
+            refuse(number, str(error))
         else:
             yield number, text
 

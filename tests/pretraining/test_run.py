@@ -87,7 +87,8 @@ def test_metrics_of_later_steps_and_a_torn_line_are_dropped(finished):
     path = finished / "out" / "metrics.jsonl"
     whole = path.read_text("utf8")
     later = [srsly.json_dumps({"step": step}) for step in (5, 900)]
-    path.write_text(whole + "\n".join([*later, '{"step": 1, "epo']), "utf8")
+    torn = '{"step": 1, "epo\xe9'.encode("latin-1")
+    path.write_bytes((whole + "".join(f"{line}\n" for line in later)).encode() + torn)
     more = run_settings(finished, max_steps=7, eval_frequency=3)
     assert pretrain(more, finished / "out", resume=True)
     written = path.read_text("utf8")
