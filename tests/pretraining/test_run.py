@@ -14,10 +14,13 @@ from spacy import registry
 from spacy_elmo.files import lock
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import Perplexity, perplexity
+from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.pretraining import reporting, trainer
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.earlier_run import make_room
 from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.texts import open_texts
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.weights import read_weights
 
@@ -135,6 +138,18 @@ def test_checkpoints_are_written_when_they_are_due(folder, monkeypatch):
     pretrain(run_settings(folder, max_steps=4, keep=3, **OFTEN), folder / "out", overwrite=True)
     assert saved == [1, 2, 3, 4, 4]
     assert len(checkpoints(folder / "out" / "checkpoints")) == 3
+
+
+@pytest.mark.filterwarnings("always")
+def test_files_that_are_left_out_are_named_once(folder):
+    (folder / "notes.md").touch()
+    config = run_config(folder)
+    config["corpus"]["train"] = str(folder)
+    settings, out = check_config(config), folder / "out"
+    with pytest.warns(UserWarning, match="left out notes.md") as warned:
+        make_room(settings, out, resume=False, overwrite=False)
+        open_texts(settings, out, Processes.join())
+    assert len(warned) == 1
 
 
 def test_overwrite_deletes_only_files_of_the_earlier_run(finished):
