@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from typing import Optional
+from typing import Optional, Union
 
 from ..files.errors import listed
 from ..files.input_files import decode
@@ -92,18 +92,38 @@ def read_records(file: InputPiece, reader: DocReader) -> NumberedEntries:
 
 
 def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> TextEntry:
+    content = _content(file, number, line)
+    if not isinstance(content, str):
+        return sentence(content)
+    try:
+        return reader.read(content)
+    except ValueError as error:
+        refuse(file, number, str(error))
+
+
+def _content(file: InputPiece, number: int, line: bytes) -> Union[str, list[str]]:
     text = decode_line(file, number, line)
     try:
         content = read_record(text)
-        if isinstance(content, str):
-            return reader.read(content)
-        if any(map(has_half_a_pair, content)):
+        if not isinstance(content, str) and any(map(has_half_a_pair, content)):
             raise ValueError(
                 "'tokens' contain a lone surrogate, which cannot be written. Remove it"
             )
     except ValueError as error:
         refuse(file, number, str(error))
-    return sentence(content)
+    return content
+
+
+def check_lines(file: InputPiece, chunk: Chunk, *, is_jsonl: bool) -> None:
+    """Check that the lines of a chunk are UTF-8 and, in a `.jsonl` file, have tokens or text.
+
+    RAISES (ValueError): A line cannot be read.
+    """
+    for number, line in lines_of(chunk):
+        if not is_jsonl:
+            decode_line(file, number, line)
+        elif line.strip():
+            _content(file, number, line)
 
 
 def read_tsv(
