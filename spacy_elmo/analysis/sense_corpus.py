@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from ..files import user_path
 from ..files.compression import suffix_of
 from ..files.errors import named_errors
-from ..files.input_files import numbered_lines
+from ..files.input_files import decode, numbered_lines, read_text
 from ..text.reading import parse_json
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
@@ -89,7 +89,7 @@ def _read_xml(path: Path) -> Iterator[Sentence]:
     keys = path.with_name(path.name.removesuffix(XML) + KEYS)
     if not keys.is_file():
         raise ValueError(f"the senses are missing. Put {keys.name} into the same folder")
-    lines = (line.split() for line in keys.read_text("utf-8-sig").split("\n"))
+    lines = (line.split() for line in read_text(keys).split("\n"))
     senses = {fields[0]: fields[1:] for fields in lines if fields}
     for _, element in ElementTree.iterparse(path):
         if element.tag == "sentence":
@@ -107,7 +107,7 @@ def _read_jsonl(path: Path) -> Iterator[Sentence]:
         if not content.strip():
             continue
         with named_errors(f"line {number}"):
-            line = parse_json(content.decode("utf8"))
+            line = parse_json(decode(content))
             if not isinstance(line, dict):
                 raise ValueError(f"expected a JSON object, got {json.dumps(line)[:40]}")
         words = [word.replace("_", " ").split() or [word] for word in line["words"]]
@@ -159,7 +159,9 @@ class FirstSenses:
                         f"/usr/share/wordnet of Debian's package wordnet-base"
                     )
             self._data[pos] = data.read_bytes()
-            for line in index.read_text("utf8").splitlines():
+            with named_errors(data):
+                decode(self._data[pos])  # Later errors could not name the file.
+            for line in read_text(index).splitlines():
                 if not line.startswith(" "):  # Lines of the license start with a space.
                     fields = line.split()
                     # The line ends with offsets of `fields[2]` synsets, the most frequent first.

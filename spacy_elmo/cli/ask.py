@@ -7,6 +7,7 @@ import srsly
 import typer
 
 from ..files import check_regular
+from ..files.input_files import read_text
 from ..files.terminal import echo, msg
 from ..tasks.texts import ANSWER, make_pair, read_halves
 from ..tasks.texts.qa import QuestionAnswerer
@@ -42,7 +43,7 @@ def ask_cli(
         pipe.min_score = min_score
     groups = pipe.model.attrs["groups"]
     check_regular(file)
-    text = file.read_text("utf-8-sig")
+    text = read_text(file)
     if not text.strip():
         raise ValueError(f"{file} is empty. Give a file with text")
     if not question.strip():

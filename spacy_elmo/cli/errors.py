@@ -63,7 +63,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         _values.set([*args, *options.values()])
         logging.getLogger("spacy").addFilter(_make_printable)
         with warnings.catch_warnings(), no_traceback():
-            warnings.showwarning = _show
+            warnings.showwarning = functools.partial(_show, set())
             function(*args, **options)
 
     verbose = typer.Option(False, "--verbose", help="Show where an error comes from")
@@ -177,8 +177,10 @@ def _make_printable(record: logging.LogRecord) -> bool:
     return True
 
 
-def _show(message: object, *_: Any, **__: Any) -> None:
-    """Print a warning as a line to stderr, above progress bars."""
+def _show(shown: set[str], message: object, *_: Any, **__: Any) -> None:
+    """Print a warning as a line to stderr, above progress bars, unless it is in `shown`."""
     from tqdm import tqdm
 
-    tqdm.write(SafePrinter(no_print=True).warn(_with_options(str(message))), file=sys.stderr)
+    if str(message) not in shown:
+        shown.add(str(message))
+        tqdm.write(SafePrinter(no_print=True).warn(_with_options(str(message))), file=sys.stderr)

@@ -16,7 +16,7 @@ from typing import Optional
 from ..text.reading import SHOWN, refuse
 from .entries import TextEntry, sentence
 from .pieces import InputPiece
-from .text_input import NO_WORD, cell_of, chunks_of, decode, lines_of, place_of
+from .text_input import NO_WORD, cell_of, chunks_of, decode_line, lines_of, place_of
 
 DOCUMENT = "-DOCSTART-"  # First word of the lines between documents in CoNLL-2003.
 # Comments of CoNLL-2012, CoNLL-U and MultiCoNER. They are comments with any number of columns.
@@ -59,7 +59,7 @@ def _blocks(file: InputPiece) -> Iterator[list[tuple[int, str]]]:
     block: list[tuple[int, str]] = []
     for chunk in chunks_of(file, by_paragraph=True):
         for number, line in lines_of(chunk):
-            text = decode(file, number, line)
+            text = decode_line(file, number, line)
             if text.strip():
                 block.append((number, text))
             elif block:

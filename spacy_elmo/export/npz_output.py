@@ -38,7 +38,7 @@ def write(
     last: dict[str, int] = {}
     files: dict[str, int] = {}
     places, lines = array("i"), array("q")
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "x") as archive:
         comment = json.dumps(settings).encode("ascii")
         if len(comment) <= zipfile.ZIP_MAX_COMMENT:
             archive.comment = comment

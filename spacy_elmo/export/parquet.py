@@ -207,7 +207,10 @@ def write(
     # Parquet has no one-byte type, but dictionary indices can take one byte.
     names = layer_names(like.vectors) if like.vectors.dtype == "int8" else []
     dictionaries = ["file", *(f"{name}.list.element.list.element" for name in names)]
-    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=dictionaries) as writer:
+    with (
+        path.open("xb") as file,  # ParquetWriter would follow a link in its place.
+        pyarrow.parquet.ParquetWriter(file, schema, use_dictionary=dictionaries) as writer,
+    ):
         for rows in chain([first_rows] if first_rows else [], groups):
             writer.write_batch(_batch(rows, first, options))
             first += len(rows)

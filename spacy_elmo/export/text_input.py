@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from typing import Optional
+from typing import Optional, Union
 
 from ..files.errors import listed
+from ..files.input_files import decode
 from ..text.chunks import Chunk, ChunkReader
-from ..text.reading import NOT_UTF8, has_half_a_pair, read_record, refuse, sentences_of_lines
+from ..text.reading import has_half_a_pair, read_record, refuse, sentences_of_lines
 from .doc_reader import DocReader
 from .entries import TextEntry, sentence
 from .pieces import InputPiece
@@ -42,15 +43,15 @@ def lines_of(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line)
 
 
-def decode(file: InputPiece, number: int, line: bytes) -> str:
-    """Decode line `number` of a file.
+def decode_line(file: InputPiece, number: int, line: bytes) -> str:
+    """Decode line `number` of a file, and remove a carriage return at its end.
 
     RAISES (ValueError): The line is not UTF-8.
     """
     try:
-        return line.decode("utf8").rstrip("\r")
-    except UnicodeDecodeError:
-        refuse(file, number, NOT_UTF8)
+        return decode(line).rstrip("\r")
+    except ValueError as error:
+        refuse(file, number, str(error))
 
 
 def read_text(file: InputPiece, reader: Optional[DocReader]) -> NumberedEntries:
@@ -91,18 +92,38 @@ def read_records(file: InputPiece, reader: DocReader) -> NumberedEntries:
 
 
 def _record(file: InputPiece, number: int, line: bytes, reader: DocReader) -> TextEntry:
-    text = decode(file, number, line)
+    content = _content(file, number, line)
+    if not isinstance(content, str):
+        return sentence(content)
+    try:
+        return reader.read(content)
+    except ValueError as error:
+        refuse(file, number, str(error))
+
+
+def _content(file: InputPiece, number: int, line: bytes) -> Union[str, list[str]]:
+    text = decode_line(file, number, line)
     try:
         content = read_record(text)
-        if isinstance(content, str):
-            return reader.read(content)
-        if any(map(has_half_a_pair, content)):
+        if not isinstance(content, str) and any(map(has_half_a_pair, content)):
             raise ValueError(
                 "'tokens' contain a lone surrogate, which cannot be written. Remove it"
             )
     except ValueError as error:
         refuse(file, number, str(error))
-    return sentence(content)
+    return content
+
+
+def check_lines(file: InputPiece, chunk: Chunk, *, is_jsonl: bool) -> None:
+    """Check that the lines of a chunk are UTF-8 and, in a `.jsonl` file, have tokens or text.
+
+    RAISES (ValueError): A line cannot be read.
+    """
+    for number, line in lines_of(chunk):
+        if not is_jsonl:
+            decode_line(file, number, line)
+        elif line.strip():
+            _content(file, number, line)
 
 
 def read_tsv(
@@ -125,7 +146,7 @@ def read_tsv(
         with reader.nlp.memory_zone():
             entries = []
             for number, line in lines_of(chunk):
-                cells = decode(file, number, line).split("\t")
+                cells = decode_line(file, number, line).split("\t")
                 if place is None:
                     place = _find(file, number, cells, column)
                     continue
@@ -167,7 +188,7 @@ def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> N
     first = 0
     for chunk in chunks_of(file, by_paragraph=True):
         for number, line in lines_of(chunk):
-            text = decode(file, number, line)
+            text = decode_line(file, number, line)
             if text.strip():
                 first = first if words else number
                 words += words_of(number, text)
@@ -189,7 +210,7 @@ def column_number(file: InputPiece, line: bytes, column: str) -> str:
     """
     if place_of(column) is not None:
         return column
-    return str(_find(file, 1, decode(file, 1, line).split("\t"), column) + 1)
+    return str(_find(file, 1, decode_line(file, 1, line).split("\t"), column) + 1)
 
 
 def place_of(column: str) -> Optional[int]:

@@ -21,13 +21,13 @@ def guarded_hdf5(
 
     The file has no timestamps, so equal content gives equal bytes.
 
-    path (Path): The file.
+    path (Path): The file. It must not exist.
     oldest (int): Oldest version of the file format to use, as a constant of `h5py.h5f`.
     YIELDS (Tuple[h5py.File, Callable]): The file, and a function that raises an error if an
         earlier write has failed. Call it after each dataset.
     RAISES (OSError): A write failed.
     """
-    with GuardedFile(path, "wb+") as guarded:
+    with GuardedFile(path, "xb+") as guarded:
         with _create(guarded, oldest) as file:
             yield file, guarded.check
         guarded.check()

@@ -1,4 +1,4 @@
-"""Input files: lines of text, Docs of `.spacy` files, and checksums."""
+"""Input files: text in UTF-8, Docs of `.spacy` files, and checksums."""
 
 import codecs
 import hashlib
@@ -17,8 +17,35 @@ if TYPE_CHECKING:
 
 MAX_LINE = 1 << 24  # Maximum bytes of a line. Several copies of a line must fit into memory.
 BLOCK = 1 << 20  # Bytes that are read at a time.
+NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
 # Errors that spaCy raises if a file is not a `.spacy` file.
 BROKEN = ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error
+
+
+def decode(data: bytes) -> str:
+    """Decode text in UTF-8.
+
+    data (bytes): The text, such as a line of a file.
+    RETURNS (str): The decoded text.
+    RAISES (ValueError): The text is not UTF-8. The message is `NOT_UTF8`, without a file.
+    """
+    try:
+        return data.decode("utf8")
+    except UnicodeDecodeError:
+        raise ValueError(NOT_UTF8) from None
+
+
+def read_text(path: Path) -> str:
+    """Read a whole text file, without a byte order mark.
+
+    path (Path): The file.
+    RETURNS (str): The text. Each line ends with a line feed.
+    RAISES (ValueError): The file is not UTF-8.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: {NOT_UTF8}") from None
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:

@@ -100,8 +100,21 @@ def open_stream(path: Path) -> BinaryIO:
             stream.flush()
         descriptor = os.dup(int(path.name))
     else:
-        descriptor = os.open(path, os.O_WRONLY)
+        descriptor = open_no_link(path, os.O_WRONLY)
     return open(descriptor, "wb")
+
+
+def open_no_link(path: Union[str, Path], flags: int) -> int:
+    """Open a file, but not through a symbolic link that another program puts in its place.
+
+    Windows does not check this.
+
+    path (Union[str, Path]): The file. Links in its folder are followed.
+    flags (int): Flags of `os.open`.
+    RETURNS (int): The file descriptor. The function can be the `opener` of `open`.
+    RAISES (OSError): The path is a link, or cannot be opened.
+    """
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def check_regular(path: Path) -> None:

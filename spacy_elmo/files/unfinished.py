@@ -163,7 +163,11 @@ def delete_ours(folder: Path) -> None:
         return
     put_back(folder)
     if not is_temporary(folder.name):
-        folder = folder.rename(folder.with_name(temporary_name(folder.name)))
+        renamed = folder.rename(folder.with_name(temporary_name(folder.name)))
+        if not is_ours(renamed):  # After the check, another program put something else there.
+            renamed.rename(folder)
+            return
+        folder = renamed
     with suppress(FileNotFoundError):  # Another process deletes the same folder.
         for path in folder.iterdir():
             if path.name != MARKER:  # The marker is deleted last.

@@ -11,6 +11,7 @@ the weights, or reads them through `bilm`, first finishes the pending update.
 """
 
 import contextlib
+import inspect
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -237,8 +238,9 @@ class BiLMShim(Shim):
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update the weights with their gradients.
 
-        RAISES (ValueError): A gradient is not finite. Then no weight changes, and all gradients are
-            deleted, so that the next update starts without them.
+        RAISES (ValueError): A gradient is not finite, or the optimizer cannot scale its learning
+            rate. Then no weight changes, and all gradients are deleted, so that the next update
+            starts without them.
         """
         self.finish_pending()
         if self._model is None or self.settings.frozen:
@@ -250,6 +252,12 @@ class BiLMShim(Shim):
         factor = self.settings.learn_rate_factor
         # The function that `nlp.rehearse` passes as the optimizer does not take this argument.
         scale = {} if factor == 1.0 else {"lr_scale": factor}
+        if scale and "lr_scale" not in inspect.signature(optimizer).parameters:
+            self._model.zero_grad()
+            raise ValueError(
+                f"`nlp.rehearse` cannot scale the learning rate of the language model by "
+                f"learn_rate_factor = {factor}. Set it to 1, or exclude the component."
+            )
         with torch.no_grad():
             parameters = self._model.named_parameters()
             trained = {name: weight for name, weight in parameters if weight.grad is not None}

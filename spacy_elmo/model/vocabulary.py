@@ -9,6 +9,7 @@ import numpy as np
 
 from ..files import atomic_write
 from ..files.errors import listed, named_errors, shortened
+from ..files.input_files import decode
 
 SENTENCE_START = "<S>"
 SENTENCE_END = "</S>"
@@ -136,7 +137,7 @@ class Vocabulary(InputVocabulary):
         """
         with named_errors(path):
             # Not `splitlines`, which also splits at characters of words, such as U+2028.
-            return cls(path.read_bytes().decode("utf8").split("\n")[:-1])
+            return cls(decode(path.read_bytes()).split("\n")[:-1])
 
     def to_disk(self, path: Path) -> None:
         """Write a `vocab.txt` with one word per line."""

@@ -147,8 +147,16 @@ class Listening:
         """Dict from the name of a component to its listeners that are connected to this pipe.
 
         When the pipeline changes, spaCy empties the dict, and calls `find_listeners` for each
-        enabled component after this pipe. Enabling a component is no such change.
+        enabled component after this pipe. Enabling a component is no such change, so this adds the
+        listeners of components that were enabled since then, for `nlp.replace_listeners`.
         """
+        nlp = self.home
+        for name, component in () if nlp is None else nlp.pipeline:
+            model = getattr(component, "model", None)
+            if name not in self._listener_map and isinstance(model, Model):
+                nodes = (node for node in model.walk() if isinstance(node, ElmoListener))
+                if connected := [node for node in nodes if node.upstream is self]:
+                    self._listener_map[name] = connected
         return self._listener_map
 
     @listener_map.setter
@@ -198,7 +206,7 @@ class Listening:
             self.add_listener(node, component_name)
         if self._is_removed():
             return
-        for component_name, nodes in list(self.listener_map.items()):
+        for component_name, nodes in list(self._listener_map.items()):
             for node in nodes:
                 if node.upstream is not self:
                     self.add_listener(node, component_name)
@@ -224,7 +232,7 @@ class Listening:
         """
         if self.settings.store_layers is False:
             raise self._stores_nothing(component_name)
-        nodes = self.listener_map.setdefault(component_name, [])
+        nodes = self._listener_map.setdefault(component_name, [])
         if listener not in nodes:
             nodes.append(listener)
         self._seen_listeners[listener] = component_name
@@ -238,15 +246,15 @@ class Listening:
         component_name (str): Name of the component that contains the listener.
         RETURNS (bool): Whether it was connected.
         """
-        nodes = self.listener_map.get(component_name, [])
+        nodes = self._listener_map.get(component_name, [])
         if listener not in nodes:
             return False
         listener.upstream = None
         self._seen_listeners.pop(listener, None)
         # Make a new list, because `Language.replace_listeners` iterates over the old one.
-        self.listener_map[component_name] = [node for node in nodes if node is not listener]
-        if not self.listener_map[component_name]:
-            del self.listener_map[component_name]
+        self._listener_map[component_name] = [node for node in nodes if node is not listener]
+        if not self._listener_map[component_name]:
+            del self._listener_map[component_name]
         return True
 
     def find_listeners(self, component: Any) -> None:

@@ -26,9 +26,9 @@ So the rule for the backward pass and the optimizer step is the same for all cal
    (`BiLMShim.finish_pending`), and a listener that has reported and then reads Docs of another
    batch.
 4. A prediction runs them only if a listener has reported, and in the thread of the update: a
-   component can annotate in the middle of an update, and another thread can predict then. If no
-   listener has read the batch, a prediction of other Docs runs the step for gradients of earlier
-   batches.
+   component can annotate in the middle of an update, and another thread can predict then. They also
+   wait if a component predicts between its own forward and backward pass. If no listener has read
+   the batch, a prediction of other Docs runs the step for gradients of earlier batches.
 5. A listener that reads Docs of the last batch after its backward pass, because a component between
    has needed the weights or the listener reads twice, starts a new batch with these Docs and the
    same optimizer. The language model computes their layers again.
@@ -233,8 +233,9 @@ class Training(Listening):
         batch = self._batch
         if batch is None or batch.is_in_another_thread():
             return
+        is_reported = batch.has_reports and not batch.has_open_reads
         is_unread = not batch.is_read and not batch.holds(docs)
-        if batch.has_reports or (is_unread and self._has_due_step(batch)):
+        if is_reported or (is_unread and self._has_due_step(batch)):
             self._finish_batch()
 
     def _finish_before_weights_are_used(self) -> None:
@@ -329,6 +330,11 @@ class TrainingBatch:
         return self._gradients is not None
 
     @property
+    def has_open_reads(self) -> bool:
+        """True if a listener has read layers, and has not reported their gradient."""
+        return any(self._n_open.values())
+
+    @property
     def is_read(self) -> bool:
         """True if a listener has read layers of this batch."""
         return bool(self._read)
@@ -349,7 +355,7 @@ class TrainingBatch:
         """Check whether all listeners have read all Docs, with a gradient for each read."""
         n_read = [len(self._read.get(id(listener), ())) for listener in listeners]
         is_read = set(n_read) <= {len(self._index)}
-        return self.has_reports and is_read and not any(self._n_open.values())
+        return self.has_reports and is_read and not self.has_open_reads
 
     def layers_of(self, docs: Sequence[Doc], listener: object) -> Layers:
         """Return the layers of some Docs of the batch, and count one more read by the listener."""

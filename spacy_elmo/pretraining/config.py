@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from thinc.api import Config, ConfigValidationError
 
 from ..files import check_regular, user_path
+from ..files.input_files import read_text
 from ..model.config import BiLMConfig
 
 
@@ -200,7 +201,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
     check_regular(user_path(path))
     overrides = overrides or {}
     try:
-        text = user_path(path).read_text("utf-8-sig")
+        text = read_text(user_path(path))
         found = Config().from_str(text, interpolate=False)
         # Overrides can contain a section that the file does not have.
         missing = {name.rpartition(".")[0] for name in overrides} - set(found)
@@ -211,7 +212,7 @@ def read_config(path: Path, overrides: Optional[dict[str, Any]] = None) -> Pretr
             missing.discard("training.advanced")
         text += "".join(f"\n[{section}]\n" for section in sorted(missing))
         config = Config().from_str(text, overrides=overrides)
-    except (ConfigValidationError, configparser.Error, UnicodeDecodeError) as error:
+    except (ConfigValidationError, configparser.Error) as error:
         said = " ".join(str(error).split()).removeprefix("Config validation error ")
         raise ValueError(f"{path}: {said}") from None
     return check_config(config, str(path))

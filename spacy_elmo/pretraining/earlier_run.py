@@ -1,5 +1,6 @@
 """Earlier run in an output folder: what is deleted with `overwrite`, and what stops a new run."""
 
+import warnings
 from pathlib import Path
 from typing import Union
 
@@ -30,7 +31,9 @@ def make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrit
     for texts in (config.corpus.train, config.corpus.dev):
         prepared = find_prepared(texts)
         if prepared is None:
-            inputs += find_files(texts)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # `open_texts` finds the files again, and warns.
+                inputs += find_files(texts)
         else:
             manifest_of(prepared)
             inputs.append(prepared)

@@ -225,7 +225,7 @@ class Reporter:
     def _keep_metrics_up_to(self, step: int) -> None:
         """Delete the metrics of steps after `step`, because the run writes them again."""
         path = self.output / METRICS
-        lines = path.read_text("utf8").splitlines() if path.is_file() else []
+        lines = path.read_text("utf8", "replace").splitlines() if path.is_file() else []
         kept = [line for line in lines if _step_of(line) <= step]
         atomic_write(path, "".join(f"{line}\n" for line in kept))
 

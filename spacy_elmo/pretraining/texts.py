@@ -34,9 +34,10 @@ def open_texts(
     if folder is None:
         folder = output / "corpus"
         if processes.is_first:
-            size = sum(file.stat().st_size for file in find_files(settings.train))
+            files = find_files(settings.train)
+            size = sum(file.stat().st_size for file in files)
             prepare(
-                settings.train,
+                files,
                 folder,
                 PrepareSettings(
                     format=settings.format,

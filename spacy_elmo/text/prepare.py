@@ -20,7 +20,7 @@ from typing import Any, Optional, Union
 
 from ..files import delete_ours, full_disk, is_ours, lock, make_ours, progress_bar, sweep, user_path
 from ..files.compression import kind_of
-from ..files.input_files import describe_file
+from ..files.input_files import NOT_UTF8, describe_file
 from ..files.paths import OF_FILE_MANAGERS, content_names
 from ..files.remote import is_url
 from ..files.unfinished import is_temporary
@@ -38,7 +38,7 @@ from .manifest import (
     write_manifest,
 )
 from .parts import ARRAYS, MAX_NAMED, Reading, Summary, make_part, merge_parts, read_arrays
-from .reading import NOT_UTF8, READABLE, Inputs, find_files
+from .reading import READABLE, Inputs, find_files
 from .settings import PrepareSettings
 from .workers import map_in_order, n_processes, parse_worker
 

@@ -7,9 +7,10 @@ import re
 import sys
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import filter as matching
 from functools import cache, partial
-from glob import glob
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, Union
 
@@ -18,7 +19,7 @@ import srsly
 from ..files import user_path
 from ..files.compression import kind_of, suffix_of
 from ..files.errors import named_errors, shortened
-from ..files.input_files import numbered_lines
+from ..files.input_files import decode, numbered_lines
 from ..files.paths import OF_FILE_MANAGERS
 from ..files.unfinished import MARKER
 
@@ -39,7 +40,6 @@ TABLES = {
     ".tsv": "for .tsv files, set --column of `embed`",
     ".parquet": "for Parquet files, give `embed` a glob that ends in .parquet",
 }
-NOT_UTF8 = "not UTF-8; if it is Latin-1, iconv -f latin1 -t utf8 OLD > NEW converts it"
 SHOWN_FILES = 5  # Files that a warning names.
 SHOWN = 40  # Characters of a wrong line in a message.
 MAX_PARAGRAPH = 20_000  # A paragraph with more characters ends at the next line end.
@@ -79,7 +79,7 @@ def find_files(
         left out, there is a warning.
     RAISES (ValueError): An input has no readable file, has an unknown format, or is itself a
         prepared corpus, a pipeline or output of `embed`.
-    RAISES (PermissionError): A subfolder cannot be read.
+    RAISES (PermissionError): A folder cannot be read.
     """
     if input_format is not None and f".{input_format}" not in readable:
         names = ", ".join(suffix[1:] for suffix in readable)
@@ -130,22 +130,41 @@ def _files_of_folder(
 def _visible(folder: Path) -> Iterator[Path]:
     """Yield the files and broken links in a folder at every depth, without hidden and own ones.
 
-    RAISES (PermissionError): A subfolder cannot be read.
+    RAISES (PermissionError): A folder cannot be read.
+    """
+    for place, folders, files in _walk(folder):
+        if MARKER in files or _is_written(place):  # The marker is of unfinished output.
+            folders.clear()
+            continue
+        for file in files:
+            if not file.startswith(".") and file not in OF_FILE_MANAGERS:
+                yield place / file
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Walk through a folder like `os.walk`, without hidden subfolders.
+
+    Links to folders are followed, and may form loops. So each folder is visited once.
+
+    YIELDS (Tuple[Path, List[str], List[str]]): A folder, its subfolders and its other files.
+    RAISES (PermissionError): A folder cannot be read.
     """
     seen: set[Path] = set()
     for name, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
         place = Path(name)
-        is_own = MARKER in files or _is_written(place)  # The marker is of unfinished output.
-        if is_own or place.resolve() in seen:
+        if place.resolve() in seen:
             folders.clear()
             continue
         seen.add(place.resolve())
-        if not os.access(place, os.X_OK):  # From Python 3.14 on, `is_file` hides this error.
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        _check_access(place)
         folders[:] = sorted(inner for inner in folders if not inner.startswith("."))
-        for file in files:
-            if not file.startswith(".") and file not in OF_FILE_MANAGERS:
-                yield place / file
+        yield place, folders, files
+
+
+def _check_access(folder: Path) -> None:
+    # From Python 3.14 on, `exists` and `is_file` hide this error.
+    if not os.access(folder, os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def _raise(error: OSError) -> NoReturn:
@@ -160,7 +179,8 @@ def _is_broken(file: Path) -> bool:
 def _files_of_glob(
     pattern: Path, readable: tuple[str, ...], input_format: Optional[str]
 ) -> list[Path]:
-    matched = sorted(Path(name) for name in glob(str(pattern), recursive=True))
+    start = Path(pattern.anchor)
+    matched = sorted(_matches(start, pattern.parts[len(start.parts) :]))
     found = [file for file in matched if not file.is_dir()]
     folders = {path for path in matched if path.is_dir()}
     for folder in sorted(folders):
@@ -168,6 +188,39 @@ def _files_of_glob(
             found += _files_of_folder(folder, readable, input_format)
     _warn_left_out(pattern, [file for file in found if _is_broken(file)])
     return found
+
+
+def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+    """Yield the paths in a folder that match a glob.
+
+    Python's `glob` follows links that form loops in all possible ways, and skips folders that
+    cannot be read.
+
+    folder (Path): The folder.
+    parts (Sequence[str]): The names and patterns of the glob, between slashes.
+    YIELDS (Path): A path. It may be repeated.
+    RAISES (PermissionError): A folder cannot be read.
+    """
+    if not parts:
+        yield folder
+        return
+    first, *rest = parts
+    if first == "**":
+        for place, _, files in _walk(folder):
+            yield from _matches(place, rest)
+            if not rest:
+                yield from (place / file for file in files if not file.startswith("."))
+        return
+    _check_access(folder)
+    names = [first]
+    if has_magic(first):
+        is_hidden = first.startswith(".")
+        names = matching(os.listdir(folder), first)
+        names = [name for name in names if is_hidden or not name.startswith(".")]
+    for name in names:
+        path = folder / name
+        if path.is_dir() or (not rest and os.path.lexists(path)):
+            yield from _matches(path, rest)
 
 
 def _without_duplicates(files: Iterable[Path]) -> list[Path]:
@@ -282,9 +335,9 @@ def refuse(file: object, line: Optional[int], reason: str) -> NoReturn:
 def _decoded(lines: Iterable[tuple[int, bytes]], refuse: Refuse) -> Iterator[tuple[int, str]]:
     for number, line in lines:
         try:
-            text = line.decode("utf8")
-        except UnicodeDecodeError:
-            refuse(number, NOT_UTF8)
+            text = decode(line)
+        except ValueError as error:
+            refuse(number, str(error))
         else:
             yield number, text
 

@@ -1,5 +1,6 @@
 """Functions that read files from a folder or from a zip archive, without unpacking to the disk."""
 
+import codecs
 import math
 import zipfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import srsly
 from ..compat import zip_directory_size
 from ..files import OpenedFile, followed
 from ..files.errors import named_errors
+from ..files.input_files import decode
 from .limits import LARGEST_DIRECTORY, LARGEST_JSON, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 File = Union[Path, zipfile.Path]
@@ -123,7 +125,7 @@ def read_json(file: File) -> Any:
     content = read_bytes(file, LARGEST_JSON)
     with named_errors(f"{file}: not valid JSON"):
         # Some editors write a byte order mark.
-        return srsly.json_loads(content.decode("utf-8-sig"))
+        return srsly.json_loads(decode(content.removeprefix(codecs.BOM_UTF8)))
 
 
 def read_object(file: File) -> dict[str, Any]:

@@ -23,6 +23,7 @@ import requests
 from .. import __version__
 from ..files import checksum, full_disk, progress_bar, publish
 from ..files.errors import named_errors
+from ..files.paths import open_no_link
 from ..files.remote import PublishedFile
 from .limits import LARGEST_JSON, largest_unpacked
 
@@ -216,7 +217,7 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
         max_bytes = total
     bar.total, bar.n = total, have
     bar.refresh()
-    with open(part.path, "ab", opener=_open_no_link) as stream:
+    with open(part.path, "ab", opener=open_no_link) as stream:
         for chunk in reply.iter_content(CHUNK):
             have += len(chunk)
             if have > max_bytes:
@@ -226,11 +227,6 @@ def _receive(reply: requests.Response, file: PublishedFile, part: _Part, bar: An
             bar.update(len(chunk))
     if total is not None and have != total:
         raise _BrokenOff(f"{have:,} of {total:,} bytes arrived")
-
-
-def _open_no_link(path: str, flags: int) -> int:
-    # A link here could lead to a file that is not ours.
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _check_status(reply: requests.Response, file: PublishedFile) -> None:

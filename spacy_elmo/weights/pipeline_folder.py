@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from ..files import atomic_folder, atomic_write
 from ..files.errors import listed, named_errors, shortened
+from ..files.input_files import decode
 from .archives import File, beside_weights, read_bytes, read_object
 from .attribution import LICENSES_FILE, META_FILE
 from .bundle import ModelBundle
@@ -163,7 +164,7 @@ def _read_config(path: Path, pipe: str) -> tuple[Optional[str], list[str], dict[
     if text.count(b"\n[") > MAX_SECTIONS:
         raise ValueError(f"{path}: more than {MAX_SECTIONS:,} sections")
     with named_errors(f"{path}: not a readable config", Exception):
-        config = load_config_from_str(text.decode("utf8"))
+        config = load_config_from_str(decode(text))
     nlp = config.get("nlp", {})
     lang, names = nlp.get("lang"), nlp.get("pipeline", [])
     settings = config.get("components", {}).get(pipe, {})

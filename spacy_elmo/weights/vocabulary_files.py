@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Optional
 
 from ..files.errors import listed, named_errors
+from ..files.input_files import decode
 from ..model.vocabulary import InputVocabulary, fits_a_line
 from .archives import File, read_bytes
 from .limits import LARGEST_LINE, SMALL
@@ -100,8 +101,8 @@ def read_lines(file: File, max_lines: int) -> list[str]:
     n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if n_lines > max_lines + 1:
         raise ValueError(f"{file}: {n_lines:,} entries, expected at most {max_lines:,}")
-    with named_errors(f"{file}: not UTF-8"):
-        lines = content.decode("utf8").split("\n")
+    with named_errors(file):
+        lines = decode(content).split("\n")
     # If the mark is the whole token of the first line, it is not a byte order mark.
     if lines[0].startswith(BYTE_ORDER_MARK) and lines[0][1:2] not in ("", "\t"):
         lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)

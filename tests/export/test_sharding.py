@@ -288,9 +288,18 @@ def test_old_shards_stay_if_the_input_cannot_be_read(shard, folder):
     before = content(Path("out"))
     (folder / "bad.txt").write_text("no text".encode("utf-16").decode("latin-1"), "latin-1")
     (folder / "blank.tsv").write_text("text\n")
-    for settings in ({"inputs": "bad.txt"}, {"inputs": "blank.tsv", "column": "text"}):
-        with pytest.raises(ValueError, match="UTF-16|no sentence"):
-            shard(**settings, force=True)
+    (folder / "latin.txt").write_text("The end\n" * 99 + "caf\xe9\n", "latin-1")
+    (folder / "latin.tsv").write_text("text\nThe end\ncaf\xe9\n", "latin-1")
+    (folder / "bad.jsonl").write_text('{"tokens": ["The", "end"]}\n\n{"tokens": "The end"}\n')
+    for inputs, message in {
+        "bad.txt": "UTF-16",
+        "blank.tsv": "no sentence",
+        "latin.txt": "line 100: not UTF-8",
+        "latin.tsv": "line 3: not UTF-8",
+        "bad.jsonl": "line 3: no 'tokens'",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            shard(inputs, column="text" if inputs.endswith("tsv") else None, force=True)
         assert content(Path("out")) == before
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo import files
+from spacy_elmo.files import unfinished
 
 from helpers.killed import child, killed_at_each_step, left_in
 
@@ -248,6 +249,21 @@ def test_a_kill_while_a_folder_is_deleted_leaves_it_whole_or_gone(tmp_path):
         assert not part.exists() or sorted(os.listdir(part)) == [".spacy-elmo", "a", "b"]
         make()
     assert left_in(tmp_path) == []
+
+
+def test_a_link_that_replaces_a_folder_before_its_deletion_is_not_followed(tmp_path, monkeypatch):
+    files.make_ours(tmp_path / "q.part")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x").touch()
+
+    def swap(folder):
+        folder.rename(tmp_path / "aside")
+        folder.symlink_to(tmp_path / "mine")
+
+    monkeypatch.setattr(unfinished, "put_back", swap)
+    files.delete_ours(tmp_path / "q.part")
+    assert left_in(tmp_path) == ["aside", "mine", "q.part"]
+    assert (tmp_path / "mine" / "x").exists()
 
 
 def test_only_marked_folders_are_ours(tmp_path):

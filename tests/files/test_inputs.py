@@ -1,6 +1,7 @@
 """Input files: numbered lines, limits of their length, broken `.spacy` files, and checksums."""
 
 import json
+import shutil
 import tracemalloc
 import zlib
 
@@ -11,15 +12,21 @@ import srsly
 from spacy.tokens import DocBin
 
 from spacy_elmo.analysis.corpora import read_annotated_docs
-from spacy_elmo.analysis.sense_corpus import read_sense_corpus
+from spacy_elmo.analysis.sense_corpus import FirstSenses, read_sense_corpus
 from spacy_elmo.cli.evaluate import read_gold_examples
 from spacy_elmo.export import load_docs
 from spacy_elmo.files import compression, input_files
-from spacy_elmo.files.input_files import numbered_lines
+from spacy_elmo.files.input_files import numbered_lines, read_text
+from spacy_elmo.model.vocabulary import Vocabulary
+from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.tasks.crf.hipe import read_hipe
 from spacy_elmo.tasks.shared.task_files import parse_lines
 from spacy_elmo.text.chunks import ChunkReader
 from spacy_elmo.text.reading import read_sentences
+from spacy_elmo.weights.archives import read_json
+from spacy_elmo.weights.vocabulary_files import read_lines
 
+from helpers.golden import WORDNET
 from helpers.gzipped import gzipped
 
 READERS = {
@@ -85,6 +92,35 @@ def test_a_line_that_would_fill_the_memory_is_refused(tmp_path, reader):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
+
+
+VOCAB = spacy.blank("de").vocab
+XML = "<corpus><text><sentence/></text></corpus>"
+# Name of a file, text in Latin-1 after its start, and its reader.
+LATIN = [
+    ("a.txt", "", lambda path: list(read_sentences([path]))),
+    ("a.jsonl", "", lambda path: list(parse_lines(path, json.loads))),
+    ("a.tsv", "TOKEN\tNE-COARSE-LIT\n", lambda path: list(read_hipe(path, VOCAB))),
+    ("b.jsonl", "", read_sense_corpus),
+    ("a.gold.key.txt", "", lambda path: read_sense_corpus(path.with_name("a.data.xml"))),
+    ("index.adj", "", lambda path: FirstSenses(path.parent)),
+    ("data.adj", "", lambda path: FirstSenses(path.parent)),
+    ("a.cfg", "[nlp]\n", read_config),
+    ("text.txt", "", read_text),
+    ("vocab.txt", "<S>\n</S>\n<UNK>\n", Vocabulary.from_disk),
+    ("char.dic", "", lambda path: read_lines(path, 9)),
+    ("options.json", "", read_json),
+]
+
+
+@pytest.mark.parametrize(("name", "start", "read"), LATIN, ids=[name for name, _, _ in LATIN])
+def test_text_in_latin_1_is_named_with_the_command_that_converts_it(tmp_path, name, start, read):
+    shutil.copytree(WORDNET, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "a.data.xml").write_text(XML)
+    (tmp_path / name).write_bytes(f"{start}lang = caf\xe9\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=rf"{name}.*: not UTF-8; if it is Latin-1, iconv") as error:
+        read(tmp_path / name)
+    assert "codec" not in str(error.value)
 
 
 WHOLE = DocBin(docs=[spacy.blank("en")("A man eats.")], store_user_data=True).to_bytes()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.files import atomic_stream, atomic_write, is_stream, publish, put_on_disk
+from spacy_elmo.files import atomic_stream, atomic_write, is_stream, paths, publish, put_on_disk
+from spacy_elmo.files.paths import open_stream
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has other devices")
 
@@ -43,6 +44,22 @@ def test_a_fifo_gets_the_content(tmp_path):
     os.close(reader)
     assert stat.S_ISFIFO(fifo.stat().st_mode)
     assert set(os.listdir(tmp_path)) == {"fifo", "whole"}
+
+
+def test_a_link_that_replaces_a_fifo_is_not_followed(tmp_path, monkeypatch):
+    """The link appears between the check of the path and its opening."""
+    (tmp_path / "mine").write_text("mine")
+    os.mkfifo(tmp_path / "fifo")
+
+    def swap(path):
+        path.unlink()
+        path.symlink_to(tmp_path / "mine")
+        return path
+
+    monkeypatch.setattr(paths, "followed", swap)
+    with pytest.raises(OSError, match="fifo"):
+        open_stream(tmp_path / "fifo")
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 @pytest.mark.processes

@@ -544,6 +544,23 @@ def test_an_interrupted_update_loses_no_gradient(make_nlp, monkeypatch, interrup
         np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-6)
 
 
+def test_a_component_can_predict_before_its_backward_pass(make_nlp, monkeypatch):
+    """The first component has reported its gradient then."""
+    nlp, batch = build(make_nlp, SETUPS["two components"])
+    expected = gradients_by_listeners(nlp, batch, "nlp.update")
+    component = nlp.get_pipe("tagger2")
+    alone = component.get_loss
+
+    def get_loss(*args):
+        nlp("They sat")
+        return alone(*args)
+
+    monkeypatch.setattr(component, "get_loss", get_loss)
+    found = gradients_by_listeners(nlp, batch, "nlp.update")
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-6)
+
+
 def test_a_component_can_read_a_batch_twice(make_nlp, monkeypatch):
     """The first backward pass finishes the update, as it is of the only listener."""
     nlp, batch = build(make_nlp, SETUPS["one listener"])

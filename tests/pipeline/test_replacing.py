@@ -175,6 +175,18 @@ def test_a_replaced_component_can_be_trained(make_nlp):
     assert not np.array_equal(weights_of(shim.bilm)["stacks.0.0.bias"], before)
 
 
+def test_a_component_that_was_disabled_can_get_its_own_model(make_nlp):
+    """spaCy connects the other components while this one is disabled."""
+    nlp = make_nlp()
+    trained(nlp, ner=ner(concat_both()))
+    nlp.disable_pipe("ner")
+    nlp.add_pipe("sentencizer", first=True)
+    assert nlp.get_pipe("elmo").listening_components == []
+    nlp.enable_pipe("ner")
+    nlp.replace_listeners("elmo", "ner", BOTH)
+    assert nlp.get_pipe("elmo").connected_listeners() == []
+
+
 @pytest.mark.training
 def test_a_replaced_component_can_be_rehearsed(make_nlp):
     nlp = make_nlp(frozen=False)
@@ -186,6 +198,19 @@ def test_a_replaced_component_can_be_rehearsed(make_nlp):
     before = output.get_param("W").copy()
     nlp.rehearse(batch, sgd=SGD(0.1))
     assert not np.array_equal(output.get_param("W"), before)
+
+
+@pytest.mark.training
+def test_rehearsing_does_not_ignore_the_learn_rate_factor(make_nlp):
+    """spaCy steps later, with an optimizer that the language model does not get."""
+    nlp = make_nlp(frozen=False, learn_rate_factor=0.1)
+    batch, sgd = trained(nlp, 1)
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    nlp.resume_training()
+    nlp.update(batch, sgd=sgd)
+    with pytest.raises(ValueError, match="learn_rate_factor = 0.1. Set it to 1"):
+        nlp.rehearse(batch, sgd=sgd)
+    nlp.update(batch, sgd=sgd)
 
 
 @pytest.mark.training

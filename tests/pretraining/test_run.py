@@ -14,10 +14,13 @@ from spacy import registry
 from spacy_elmo.files import lock
 from spacy_elmo.language_model.frozen import read_language_model
 from spacy_elmo.language_model.perplexity import Perplexity, perplexity
+from spacy_elmo.language_model.processes import Processes
 from spacy_elmo.pretraining import reporting, trainer
 from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.config import check_config
+from spacy_elmo.pretraining.earlier_run import make_room
 from spacy_elmo.pretraining.run import pretrain
+from spacy_elmo.pretraining.texts import open_texts
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.weights import read_weights
 
@@ -87,7 +90,8 @@ def test_metrics_of_later_steps_and_a_torn_line_are_dropped(finished):
     path = finished / "out" / "metrics.jsonl"
     whole = path.read_text("utf8")
     later = [srsly.json_dumps({"step": step}) for step in (5, 900)]
-    path.write_text(whole + "\n".join([*later, '{"step": 1, "epo']), "utf8")
+    torn = '{"step": 1, "epo\xe9'.encode("latin-1")
+    path.write_bytes((whole + "".join(f"{line}\n" for line in later)).encode() + torn)
     more = run_settings(finished, max_steps=7, eval_frequency=3)
     assert pretrain(more, finished / "out", resume=True)
     written = path.read_text("utf8")
@@ -147,6 +151,18 @@ def test_checkpoints_are_written_when_they_are_due(folder, monkeypatch):
     pretrain(run_settings(folder, max_steps=4, keep=3, **OFTEN), folder / "out", overwrite=True)
     assert saved == [1, 2, 3, 4, 4]
     assert len(checkpoints(folder / "out" / "checkpoints")) == 3
+
+
+@pytest.mark.filterwarnings("always")
+def test_files_that_are_left_out_are_named_once(folder):
+    (folder / "notes.md").touch()
+    config = run_config(folder)
+    config["corpus"]["train"] = str(folder)
+    settings, out = check_config(config), folder / "out"
+    with pytest.warns(UserWarning, match="left out notes.md") as warned:
+        make_room(settings, out, resume=False, overwrite=False)
+        open_texts(settings, out, Processes.join())
+    assert len(warned) == 1
 
 
 def test_overwrite_deletes_only_files_of_the_earlier_run(finished):

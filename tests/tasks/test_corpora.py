@@ -257,7 +257,7 @@ NOT_SPACY = r" is not a \.spacy file, or it is broken: "
 @pytest.mark.parametrize(
     ("name", "content", "named"),
     [
-        ("x.jsonl", LINE.replace(b"In", b"\xc4n"), "utf-8"),
+        ("x.jsonl", LINE.replace(b"In", b"\xc4n"), "1: not UTF-8"),
         ("x.jsonl.gz", LINE, "broken .gz file"),
         ("x.jsonl.gz", gzipped(LINE)[:-9], "broken .gz file"),
         ("x.jsonl.gz", gzipped(LINE)[:20] + b"?" * 30, "broken .gz"),

@@ -14,6 +14,7 @@ from spacy_elmo.text import reading
 from spacy_elmo.text.corpus import load_text, read_corpus
 from spacy_elmo.text.reading import WRITTEN, find_files, read_sentences
 
+from helpers.calls import note_calls
 from helpers.gzipped import gzipped
 
 SENTENCES = [["The", "cat", "."], ["naïve", "日本", "cat"], ["😀"]]
@@ -135,6 +136,19 @@ def test_linked_folders_are_read_once(tmp_path, monkeypatch):
         assert [str(path) for path in find_files(inputs)] == found
 
 
+@pytest.mark.parametrize("inputs", ["in", "in/**", "in/**/*.txt", "in/**/[ab]/**/*"])
+def test_loops_of_links_are_not_followed_in_all_ways(tmp_path, monkeypatch, inputs):
+    """The system follows 40 links in a path, so there are 2 ** 40 paths to the file."""
+    (tmp_path / "in" / "c").mkdir(parents=True)
+    (tmp_path / "in" / "c" / "x.txt").touch()
+    for name in "ab":
+        (tmp_path / "in" / name).symlink_to(".")
+    monkeypatch.chdir(tmp_path)
+    visits = iter(range(30))
+    note_calls(monkeypatch, os, "scandir", lambda *_: next(visits))  # Fails at more visits.
+    assert [file.resolve() for file in find_files(inputs)] == [tmp_path / "in" / "c" / "x.txt"]
+
+
 @pytest.mark.parametrize("inputs", ["in", "in/*"])
 def test_broken_links_are_named(tmp_path, monkeypatch, inputs):
     (tmp_path / "in").mkdir()
@@ -148,26 +162,28 @@ def test_broken_links_are_named(tmp_path, monkeypatch, inputs):
         assert find_files(inputs) == [Path("in", "a.txt")]
 
 
-def test_a_folder_without_permission_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("inputs", ["", "*/*.txt", "*/a.txt", "**/*.txt"])
+def test_a_folder_without_permission_is_named(tmp_path, monkeypatch, inputs):
     """The user of the test may be root, whom no permission stops."""
     closed = tmp_path / "sub"
     closed.mkdir()
     (closed / "a.txt").touch()
     (tmp_path / "a.txt").touch()
-    scandir, access = os.scandir, os.access
 
-    def refuse_scandir(path):
+    def refuse(path):
         if Path(path) == closed:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return scandir(path)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "scandir", refuse_scandir)
-        with pytest.raises(PermissionError, match=re.escape(str(closed))):
-            find_files(tmp_path)
+    if inputs != "*/a.txt":  # This glob needs no list of names.
+        with monkeypatch.context() as patch:
+            for name in ("scandir", "listdir"):
+                note_calls(patch, os, name, refuse)
+            with pytest.raises(PermissionError, match=re.escape(str(closed))):
+                find_files(tmp_path / inputs)
+    access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != closed and access(path, mode))
     with pytest.raises(PermissionError, match=re.escape(str(closed))):
-        find_files(tmp_path)
+        find_files(tmp_path / inputs)
 
 
 def test_output_and_system_files_in_a_folder_are_left_out(tmp_path):

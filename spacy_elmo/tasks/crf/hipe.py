@@ -22,7 +22,7 @@ from spacy.vocab import Vocab
 
 from ...files import check_regular, user_path
 from ...files.errors import named_errors
-from ...files.input_files import numbered_lines
+from ...files.input_files import decode, numbered_lines
 from ...registry import registry
 from ..shared.task_files import Reader, copy_tokens
 from .corpus import regroup
@@ -108,7 +108,7 @@ def _read_documents(path: Path, column: str) -> Iterator[tuple[dict[str, str], l
     lines: list[_Line] = []
     for number, data in numbered_lines(path):
         with named_errors(f"{path}:{number}"):
-            text = data.decode("utf8").rstrip("\r\n")
+            text = decode(data).rstrip("\r\n")
         if not columns:
             columns = text.split("\t")
             _check_columns(path, columns, column)

@@ -11,7 +11,7 @@ from spacy.training import Example
 
 from ...files import PathSetting, check_regular, user_path
 from ...files.errors import named_errors
-from ...files.input_files import numbered_lines, read_docbin
+from ...files.input_files import decode, numbered_lines, read_docbin
 from ...files.schema import Schema
 
 Made = TypeVar("Made")
@@ -51,7 +51,7 @@ def parse_lines(path: PathSetting, make: Callable[[str], Made]) -> Iterator[Made
     for number, line in numbered_lines(path):
         if line.strip():
             with named_errors(f"{path}:{number}"):
-                made = make(line.decode("utf8"))
+                made = make(decode(line))
             yield made
 
 

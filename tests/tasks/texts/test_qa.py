@@ -265,6 +265,8 @@ def test_ask_command(trained, tmp_path):
     for empty in ("", " \n"):
         where[1].write_text(empty)
         assert "is empty" in ask(question, status=1)
+    where[1].write_text("caf\xe9", "latin-1")
+    assert "text.txt: not UTF-8; if it is Latin-1" in ask(question, status=1)
     spacy.blank("en").to_disk(where[0])
     assert "no elmo_qa" in ask(question, status=1)
 
