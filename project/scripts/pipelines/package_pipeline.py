@@ -7,6 +7,7 @@ has in addition the scores beside the compared pipelines, the training data, and
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Optional
 
 import spacy
@@ -14,6 +15,8 @@ import srsly
 import typer
 from spacy.cli.package import generate_readme
 from wasabi import msg
+
+from spacy_elmo.weights.convert import LossError, convert
 
 from .evaluate_pipelines import METRICS
 from .train_pipeline import BEST, CONFIGS, FOLDERS
@@ -109,6 +112,9 @@ def write_package(
     nlp.meta["performance"] = {name: value_at(scores, keys) for name, keys in PERFORMANCE.items()}
     output.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output)
+    weights = output / "elmo" / "model.safetensors"
+    if weights.is_file():
+        store_float16(weights)
     attribution = output / ATTRIBUTION
     texts = attribution.read_text("utf8") if attribution.is_file() else ""
     attribution.write_text(f"{data_section(about)}\n{texts}", "utf8")
@@ -125,6 +131,21 @@ def write_package(
         "\n".join(f"* {limit}" for limit in about["limits"]),
     )
     (output / "README.md").write_text("\n\n".join(sections) + "\n", "utf8")
+
+
+def store_float16(weights: Path) -> None:
+    """Write a file of weights again in half the size, if all weights are float16 numbers.
+
+    `nlp.to_disk` writes float32, because the weights of a pipeline may have been trained.
+    """
+    with TemporaryDirectory() as folder:
+        smaller = Path(folder) / weights.name
+        try:
+            convert(weights, smaller, dtype="float16")
+        except LossError as error:
+            msg.warn(f"{weights} stays in float32", str(error))
+        else:
+            shutil.copyfile(smaller, weights)
 
 
 def value_at(values: Any, keys: tuple[str, ...]) -> Any:
