@@ -11,7 +11,7 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test kernels check slow browser docs fuzz sanitize soak model model-medium historical pipelines wheels bare lint clean
+.PHONY: demo test kernels check slow browser docs fuzz sanitize soak model model-medium historical pipelines newspapers wheels bare lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -112,6 +112,11 @@ pipelines: $(STAMP)
 	$(BIN)/python -m spacy project assets project
 	$(BIN)/python -m spacy project run pipelines project
 
+# The pipeline for old newspapers in German, in the same steps.
+newspapers: $(STAMP)
+	$(BIN)/python -m spacy project assets project
+	$(BIN)/python -m spacy project run newspapers project
+
 # Build the pages in docs/ as a site: docs/_build/html/index.html.
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
@@ -121,7 +126,10 @@ wheels: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python wheels/model.py en_small dist
+	$(BIN)/python wheels/model.py en_medium dist
 	$(BIN)/python wheels/model.py de_historical dist
+	$(BIN)/python wheels/model.py en_elmo_web_sm dist
+	$(BIN)/python wheels/model.py de_elmo_historical_sm dist
 
 # Install these wheels in a new environment, and run the code in README.md and the cards there.
 bare: wheels

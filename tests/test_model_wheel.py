@@ -17,6 +17,7 @@ from helpers.wheels import TRAINED, builder, install
 pytestmark = pytest.mark.pipelines
 
 SENTENCES = {"en_small": ("en", "The bank lends money.", "Wikipedia")}
+SENTENCES |= {"en_medium": ("en", "The bank lends money.", "changelog")}
 SENTENCES |= {"de_historical": ("de", "Der größte Theil der Stadt.", "Dingler")}
 
 
@@ -65,7 +66,11 @@ def test_an_installed_model_is_found_by_its_name(model, installed):
 @pytest.mark.parametrize("model", [model.name for model in TRAINED], indirect=True)
 def test_a_trained_pipeline_loads_and_analyses(model, installed):
     nlp = spacy.load(model.name)
-    doc = nlp("Maria lives in Berlin. She works there.")
+    texts = {
+        "en": "Maria lives in Berlin. She works there.",
+        "de": "Maria wohnt in Berlin. Sie arbeitet dort.",
+    }
+    doc = nlp(texts[nlp.lang])
     assert [ent.text for ent in doc.ents] == ["Maria", "Berlin"]
     assert len(list(doc.sents)) == 2
     assert nlp.meta["version"] == model.version

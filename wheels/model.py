@@ -156,10 +156,31 @@ _MODELS = (
         folder="spacy_elmo/weights",
     ),
     LanguageModel(
+        name="en_medium",
+        description="Larger English language model for spacy-elmo, as a spaCy pipeline",
+        version="1.0.0",
+        checksum="8152e18375088b7273bd7f1170a0712b7748136b3d75a919e0aea9749a2cd9db",
+        folder="wheels",
+    ),
+    LanguageModel(
         name="de_historical",
         description="Language model of historical German for spacy-elmo, as a spaCy pipeline",
         version="1.0.0",
         checksum="527ddaee3a30bd509cec5a16cdd9373d79a584e2e47678d8bd3cb58c5bfdd294",
+        folder="wheels",
+    ),
+    Pipeline(
+        name="en_elmo_web_sm",
+        description="English pipeline with ELMo for text of the web",
+        version="1.0.0",
+        checksum="d55de7bf4062dfa5da9f65b4bb8c3e399f236e4a2124a7275d83a75d9a9e06f8",
+        folder="wheels",
+    ),
+    Pipeline(
+        name="de_elmo_historical_sm",
+        description="German pipeline with ELMo for old newspapers",
+        version="1.0.0",
+        checksum="7fae52816b317981662d34f316ed9cbff6d8d301f8ea1a58573f3f95cfb55085",
         folder="wheels",
     ),
 )

@@ -12,6 +12,7 @@ from spacy.vocab import Vocab
 from thinc.api import Linear, Model, Ops, zero_init
 from thinc.types import Floats2d
 
+from ..embedding.segmenters import cut_into_segments
 from ..registry import registry
 from .bilm import BiLMModel, get_shim
 from .finite import check_loss
@@ -158,7 +159,7 @@ def target_buckets(model: Model[list[Doc], Floats2d], docs: Sequence[Doc]) -> np
     following, preceding = [np.zeros(0, "int64")], [np.zeros(0, "int64")]
     for doc in docs:
         buckets = (N_MARKS + doc.to_array(ORTH) % np.uint64(n_words)).astype("int64")
-        for segment in segmenter(doc):
+        for segment in cut_into_segments(doc, segmenter):
             words = buckets[segment.start : segment.end]
             kept = slice(segment.keep_start - segment.start, segment.keep_end - segment.start)
             following.append(np.append(words[1:], END_BUCKET)[kept])

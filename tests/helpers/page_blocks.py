@@ -141,7 +141,8 @@ def _look_up_extras(words: list[str]) -> tuple[int, str]:
     """The package has the extras, and the files and packages are known."""
     known = metadata.metadata("spacy-elmo").get_all("Provides-Extra", [])
     # The package index has no package of ours.
-    ours = {"torch", "spacy-elmo", "spacy-elmo-en-small", "spacy-elmo-de-historical"}
+    models = {f"spacy-elmo-{name}" for name in ("en-small", "en-medium", "de-historical")}
+    ours = {"torch", "spacy-elmo", "en-elmo-web-sm", "de-elmo-historical-sm", *models}
     packages = ours if WITH_PLACE & {*words} else set()
     packages |= {re.split(r"[^\w-]", one)[0] for one in metadata.requires("spacy-elmo") or []}
     for before, word in zip(["", *words], words):

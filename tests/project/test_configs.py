@@ -12,6 +12,7 @@ from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining.budget import choose, parse_budget
 
 from helpers.project_scripts import PROJECT
+from scripts.pipelines import train_pipeline
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "configs", ROOT / "project" / "configs")
@@ -77,15 +78,20 @@ def test_the_language_model_of_pipelines_is_the_bundled_one(name):
     assert elmo["model"].items() <= sizes.items()
 
 
-def test_a_pipeline_has_the_components_of_its_parts():
-    for end, name in (("_elmo", "en_elmo_web_sm"), ("", "en_web_sm")):
-        parts = [Config().from_disk(PIPELINES / f"{part}{end}.cfg") for part in ("syntax", "ner")]
-        trained = [name for part in parts for name in part["nlp"]["pipeline"]]
-        config = Config().from_disk(PIPELINES / f"{name}.cfg")
-        assert config["nlp"]["pipeline"] == list(dict.fromkeys(trained))
-        if end:
-            segmenters = [part["components"]["elmo"]["segmenter"] for part in (*parts, config)]
-            assert segmenters[0] == segmenters[1] == segmenters[2]
+@pytest.mark.parametrize("name", train_pipeline.PIPELINES)
+def test_a_pipeline_has_the_components_of_its_parts(name):
+    """Only `sentencizer` needs no training. A pipeline and its parts have the same segmenter."""
+    pipeline = train_pipeline.PIPELINES[name]
+    parts = [Config().from_disk(PROJECT / pipeline.config(part)) for part in pipeline.score]
+    trained = [name for part in parts for name in part["nlp"]["pipeline"]]
+    config = Config().from_disk(PIPELINES / f"{name}.cfg")
+    found = [name for name in config["nlp"]["pipeline"] if name != "sentencizer"]
+    assert found == list(dict.fromkeys(trained))
+    segmenters = [
+        one["components"].get("elmo", {}).get("segmenter", {}) for one in (*parts, config)
+    ]
+    assert all(one == segmenters[0] for one in segmenters)
+    assert bool(segmenters[0]) == bool(pipeline.elmo)
 
 
 def test_no_config_occurs_twice():

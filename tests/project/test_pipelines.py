@@ -8,8 +8,8 @@ import spacy
 import srsly
 from spacy.tokens import Doc, DocBin
 
-from helpers.project_scripts import PROJECT
-from scripts.pipelines import evaluate_pipelines, package_pipeline
+from helpers.project_scripts import PROJECT, call
+from scripts.pipelines import evaluate_pipelines, package_pipeline, train_pipeline
 
 pytestmark = pytest.mark.pipelines
 
@@ -120,3 +120,84 @@ def test_another_folder_is_not_replaced(pipeline, tmp_path):
     with pytest.raises(ValueError, match="is not a folder that this script has written"):
         package_pipeline.write_package(pipeline, tmp_path / "mine", ABOUT, "x", {})
     assert (tmp_path / "mine" / "notes").exists()
+
+
+WORDS = "Herr Müller reiste nach Duisburg . Viele Deutsche waren in München ."
+
+
+def newspaper(vocab):
+    tags = ["O", "B-PER", "O", "O", "B-LOC", "O", "O", "O", "O", "O", "B-LOC", "O"]
+    return Doc(vocab, words=WORDS.split(), ents=tags)
+
+
+def test_newspapers_have_scores_by_damage(tmp_path, monkeypatch):
+    nlp = spacy.blank("de", meta={"name": "rules"})
+    ruler = nlp.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "LOC", "pattern": "Duisburg"}])
+    nlp.to_disk(tmp_path / "rules")
+    files = {name: tmp_path / f"{name}.spacy" for name in ("LFT", "ONB")}
+    DocBin(docs=[newspaper(nlp.vocab)]).to_disk(files["LFT"])
+    DocBin(docs=[newspaper(nlp.vocab)[:6].as_doc()]).to_disk(files["ONB"])
+    monkeypatch.setattr(evaluate_pipelines, "NEWSPAPERS", files)
+    found = evaluate_pipelines.evaluate(tmp_path / "rules", 0)
+    assert (found["lang"], found["name"]) == ("de", "de_rules")
+    scores = found["scores"]
+    # One of three entities, and one of two.
+    assert scores["LFT"]["clean"] == pytest.approx(0.5)
+    assert scores["ONB"]["clean"] == pytest.approx(2 / 3)
+    assert scores["mean"]["clean"] == pytest.approx((0.5 + 2 / 3) / 2)
+    # The rule knows only one spelling.
+    same = {"clean", "title", "ae, oe, ue", "small e", "no sentence marks", "running text"}
+    for kind in set(scores["LFT"]) - {"ocr", "lines"}:
+        expected = scores["LFT"]["clean"] if kind in same else 0
+        assert scores["LFT"][kind] == pytest.approx(expected), kind
+
+
+def test_the_card_of_a_pipeline_for_newspapers(tmp_path):
+    nlp = spacy.blank("de", meta={"name": "elmo_historical_sm"})
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "pipeline")
+    about = srsly.read_yaml(PROJECT / "configs" / "pipelines" / "de_elmo_historical_sm.yml")
+    own = "de_elmo_historical_sm-seed-0"
+    scores = {"LFT": {"clean": 0.5}, "mean": {"clean": 0.6, "long s": 0.55}}
+    everything = {own: {"scores": scores, "serving": {}}}
+    everything["de_historical_sm-seed-0"] = {"scores": {"LFT": {"clean": 0.4}}, "serving": {}}
+    output = tmp_path / "package"
+    package_pipeline.write_package(tmp_path / "pipeline", output, about, own, everything)
+    card = (output / "README.md").read_text("utf8")
+    assert "| | this pipeline | without ELMo |" in card
+    assert "| LFT test, entity F | 50.0 | 40.0 |" in card
+    assert "| mean of the newspapers, running text with long s | 55.0 | - |" in card
+    assert spacy.load(output).meta["performance"] == {"ents_f": pytest.approx(0.6)}
+
+
+STEPS = {"training.max_steps": 2, "training.eval_frequency": 1}
+
+
+@pytest.mark.training
+def test_a_second_training_reads_the_dev_set(tmp_path, monkeypatch):
+    """The pipeline has its model, reads awkward texts, and is trained only once."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train_pipeline, "CONFIGS", PROJECT / "configs" / "pipelines")
+    monkeypatch.setattr(train_pipeline, "QUICK", {**train_pipeline.QUICK, **STEPS})
+    vocab = spacy.blank("de").vocab
+    for part, label in (("train", "LOC"), ("dev", "LOC"), ("all", "ONLY_IN_ALL")):
+        doc = Doc(vocab, words=["Wien", "\n", "brennt", "."], ents=[f"B-{label}", "O", "O", "O"])
+        (tmp_path / "corpus" / "de_newspapers" / part).mkdir(parents=True)
+        DocBin(docs=[doc] * 3).to_disk(tmp_path / f"corpus/de_newspapers/{part}/one.spacy")
+    weights = str(PROJECT / train_pipeline.DE_HISTORICAL)
+    arguments = ("--plan", "quick", "--seeds", "0", "--elmo", weights)
+    call("pipelines.train_pipeline", "de_elmo_historical_sm", *arguments)
+    folder = tmp_path / "training" / "quick" / "de_elmo_historical_sm"
+    assert json.loads((folder / "dev.json").read_text("utf8"))["best"] == 0
+    nlp = spacy.load(folder / "seed-0" / "pipeline")
+    assert nlp.pipe_names == ["elmo", "sentencizer", "ner"]
+    assert nlp.get_pipe("ner").labels == ("ONLY_IN_ALL",)
+    capitals = "KÖNIG ALBERT REISTE NACH WIEN "
+    texts = ["", "\n\n", "Wien\n\n\nbrennt\n", capitals, "Die Stadt brennt " * 1000]
+    docs = list(nlp.pipe(texts))
+    assert [doc.text for doc in docs] == texts
+    assert [len(list(doc.sents)) for doc in docs] == [0, 1, 1, 1, 1]
+    with monkeypatch.context() as patch:
+        patch.setattr(train_pipeline, "train", None)
+        call("pipelines.train_pipeline", "de_elmo_historical_sm", *arguments)

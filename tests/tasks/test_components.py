@@ -15,6 +15,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Model
 
+from spacy_elmo.embedding.segmenters import Segment
 from spacy_elmo.layers.scalar_mix import mixes_of
 from spacy_elmo.tasks.coref.clusters import gold_clusters, write_clusters
 from spacy_elmo.tasks.coref.scorer import score_coref
@@ -180,6 +181,14 @@ def test_the_language_model_reads_each_text_once_and_by_itself(
     computed.clear()
     nlp(task.docs(nlp)[0])
     assert sorted(map(" ".join, computed)) == sorted(texts)
+
+
+@pytest.mark.training
+@pytest.mark.parametrize("task", [SRL, COREF], ids=lambda task: task.factory)
+def test_a_segmenter_that_loses_tokens_is_an_error(task, know, monkeypatch):
+    nlp = know(task)
+    monkeypatch.setattr(nlp.get_pipe(task.factory), "segmenter", lambda doc: [Segment(0, 1, 0, 1)])
+    check_refused(lambda: nlp(task.docs(nlp)[0]), "segments that keep only 1 of")
 
 
 # What is kept

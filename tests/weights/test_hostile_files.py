@@ -93,7 +93,7 @@ def test_hostile_zip_archives_are_refused(tmp_path):
         ({"weights.hdf5": b""}, "/weights.hdf5: the options file is missing"),
         ({"weights.hdf5": b"", "options.json": options}, "/weights.hdf5: not a readable HDF5 file"),
         ({}, "not a model that spacy-elmo can read"),
-        ({str(i): b"" for i in range(MAX_ENTRIES + 1)}, "a.zip: 10,001 entries"),
+        ({str(i): b"" for i in range(MAX_ENTRIES + 1)}, "10,001 entries"),
     ):
         fails(write_zip(place, files), place, message)
     files = content(write_random(tmp_path / "m"))

@@ -4,6 +4,9 @@ The files compare pipelines of different label schemes, such as `en_core_web_sm`
 are mapped to persons, places and organizations. Trees are only scored if the pipeline has the
 relations of Universal Dependencies. Unlike spaCy's own scores, the scores of trees count
 punctuation, as is usual for Universal Dependencies.
+
+A pipeline for German is scored on the test parts of three newspapers, and on copies of them with
+OCR errors, in other letter cases, and with the spellings of archives.
 """
 
 import json
@@ -14,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Optional
 
+import numpy as np
 import spacy
 import srsly
 import typer
@@ -26,6 +30,8 @@ from wasabi import msg
 from spacy_elmo.analysis.robustness import measure_robustness
 from spacy_elmo.files import atomic_write
 
+from ..data.damage_docs import DAMAGES as ARCHIVE_DAMAGES
+from ..data.damage_docs import MAX_SENTENCES, damage
 from .train_pipeline import FOLDERS
 
 METRICS = {"full": Path("metrics/pipelines"), "quick": Path("metrics/quick/pipelines")}
@@ -37,6 +43,11 @@ TEST = {
 RAW = {"UD EWT test": CORPUS / "test/ewt.spacy", "GUM dev": CORPUS / "dev/trees/gum.spacy"}
 BTC = CORPUS / "dev/names/btc.spacy"
 WNUT17 = Path("corpus/wnut17-test.spacy")
+NEWSPAPERS = {
+    name: Path(f"corpus/europeana_{name.lower()}-test.spacy") for name in ("LFT", "ONB", "SBB")
+}
+MEAN = "mean"  # Key of the means over the newspapers.
+RUNNING = "running text"  # Key of the scores of sentences that are joined, without a change.
 DAMAGED = "UD EWT test"
 # Labels of OntoNotes and of WNUT17, and the three types.
 TYPES = {label: label for label in ("PER", "LOC", "ORG")}
@@ -71,7 +82,8 @@ def main(
     for name, path in found.items():
         results = evaluate(path, limit)
         has_elmo = "elmo" in results["components"]
-        texts = [doc.text for doc in read_docs(spacy.blank("en"), RAW[DAMAGED], limit)]
+        blank = spacy.blank(results["lang"])
+        texts = [doc.text for file in SERVED[blank.lang] for doc in read_docs(blank, file, limit)]
         results["serving"] = {
             one: serve(path, texts, one) for one in (precision if has_elmo else precision[:1])
         }
@@ -85,10 +97,21 @@ def evaluate(path: Path, limit: int) -> dict[str, Any]:
 
     path (Path): Folder of the pipeline.
     limit (int): Number of Docs to read of each file; 0: all.
-    RETURNS (dict): "name", "version", "components", "megabytes" and "scores".
+    RETURNS (dict): "lang", "name", "version", "components", "megabytes" and "scores".
     """
     nlp = spacy.load(path)
-    components = list(nlp.pipe_names)
+    return {
+        "lang": nlp.lang,
+        "name": f"{nlp.lang}_{nlp.meta['name']}",
+        "version": nlp.meta["version"],
+        "components": list(nlp.pipe_names),
+        "megabytes": size_of(path),
+        "scores": SCORES[nlp.lang](nlp, limit),
+    }
+
+
+def web_scores(nlp: Language, limit: int) -> dict[str, Any]:
+    """Return the scores of an English pipeline by corpus."""
     nlp.add_pipe("project_entity_types")
     scores: dict[str, Any] = {}
     for name, file in TEST.items():
@@ -100,13 +123,44 @@ def evaluate(path: Path, limit: int) -> dict[str, Any]:
     scores["BTC dev"] = {"entities": entity_score(nlp, BTC, limit, TYPES)}
     scores["WNUT17 test"] = {"entities": entity_score(nlp, WNUT17, limit, NO_ORGANIZATIONS)}
     scores["damaged words"] = damaged_scores(nlp, read_examples(nlp, TEST[DAMAGED], limit))
-    return {
-        "name": f"{nlp.meta['lang']}_{nlp.meta['name']}",
-        "version": nlp.meta["version"],
-        "components": components,
-        "megabytes": size_of(path),
-        "scores": scores,
+    return scores
+
+
+def newspaper_scores(nlp: Language, limit: int) -> dict[str, dict[str, float]]:
+    """Return the entity F of a German pipeline by newspaper and damage, and the means."""
+    scores = {
+        name: damaged_entities(nlp, read_docs(nlp, file, limit))
+        for name, file in NEWSPAPERS.items()
     }
+    kinds = scores[next(iter(scores))]
+    means = {kind: sum(one[kind] for one in scores.values()) / len(scores) for kind in kinds}
+    return {**scores, MEAN: means}
+
+
+def damaged_entities(nlp: Language, golds: list[Doc]) -> dict[str, float]:
+    """Return the entity F of a pipeline on gold Docs, and on damaged copies of them.
+
+    A tenth of the words gets OCR errors; all words get another letter case. The other copies join
+    some sentences. Each has one of the changes that copies of the training data have, or none.
+    """
+    examples = [make_example(nlp, gold) for gold in golds]
+    rows = [
+        *measure_robustness(nlp, examples, ("ocr",), (0.0, RATE)),
+        *measure_robustness(nlp, examples, ("case",), (1.0,)),
+    ]
+    found = {row["damage"] if row["rate"] else "clean": row["scores"]["ents_f"] for row in rows}
+    groups = [golds[i : i + MAX_SENTENCES] for i in range(0, len(golds), MAX_SENTENCES)]
+    for name in (RUNNING, *ARCHIVE_DAMAGES):
+        if name != "capitals":  # The letter case "upper" is the same.
+            rng = np.random.default_rng(0)
+            copies = [damage(group, [name], rng) for group in groups]
+            found[name] = nlp.evaluate([make_example(nlp, copy) for copy in copies])["ents_f"]
+    return found
+
+
+# By language: the function that scores a pipeline, and the files whose texts measure its speed.
+SCORES = {"en": web_scores, "de": newspaper_scores}
+SERVED = {"en": (RAW[DAMAGED],), "de": tuple(NEWSPAPERS.values())}
 
 
 def entity_score(nlp: Language, file: Path, limit: int, types: Mapping[str, str]) -> float:
@@ -150,17 +204,18 @@ def read_examples(
     sentences (bool): Whether to mark each Doc as one sentence.
     RETURNS (List[Example]): The examples.
     """
-    examples = []
-    for reference in read_docs(nlp, path, limit):
-        if raw:
-            predicted = nlp.make_doc(reference.text)
-        else:
-            words = [token.text for token in reference]
-            spaces = [bool(token.whitespace_) for token in reference]
-            starts = [i == 0 for i in range(len(words))] if sentences else None
-            predicted = Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts)
-        examples.append(Example(predicted, reference))
-    return examples
+    references = read_docs(nlp, path, limit)
+    if raw:
+        return [Example(nlp.make_doc(reference.text), reference) for reference in references]
+    return [make_example(nlp, reference, sentences=sentences) for reference in references]
+
+
+def make_example(nlp: Language, reference: Doc, *, sentences: bool = False) -> Example:
+    """Return an example whose prediction has the gold tokens, and no annotation."""
+    words = [token.text for token in reference]
+    spaces = [bool(token.whitespace_) for token in reference]
+    starts = [i == 0 for i in range(len(words))] if sentences else None
+    return Example(Doc(nlp.vocab, words=words, spaces=spaces, sent_starts=starts), reference)
 
 
 def predict(nlp: Language, examples: Iterable[Example]) -> list[Example]:

@@ -5,7 +5,7 @@ has in addition the scores beside the compared pipelines, the training data, and
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Optional
@@ -14,19 +14,22 @@ import spacy
 import srsly
 import typer
 from spacy.cli.package import generate_readme
+from spacy.language import Language
 from wasabi import msg
 
 from spacy_elmo.weights.convert import LossError, convert
 
-from .evaluate_pipelines import METRICS
+from .evaluate_pipelines import MEAN, METRICS, NEWSPAPERS, RUNNING, size_of
 from .train_pipeline import BEST, CONFIGS, FOLDERS
 
 WHEELS = Path("../wheels")
 ATTRIBUTION = "LICENSES_SOURCES"
 DATA = "training_data.json"
+SPACY = ">=3.8.7,<4.0"  # As in the wheels of the language models.
+DAMAGED = ("scores", "damaged words")
 COLUMNS = ("en_core_web_sm",)  # Beginning of the names of compared pipelines.
-# Rows of the table: title, and keys of the value in the JSON file.
-ROWS = (
+# Rows of the table, by language: title, and keys of the value in the JSON file.
+WEB = (
     *(
         (f"{corpus}, {title}", ("scores", corpus, mode, key))
         for corpus in ("UD EWT test", "GUM dev")
@@ -43,9 +46,36 @@ ROWS = (
         )
     ),
     ("UNER EWT test, entity F", ("scores", "UD EWT test", "gold", "entities")),
-    ("Broad Twitter Corpus dev, entity F", ("scores", "BTC dev", "entities")),
+    (
+        "Broad Twitter Corpus dev without mentions of users, entity F",
+        ("scores", "BTC dev", "entities"),
+    ),
     ("WNUT17 test, persons and places, entity F", ("scores", "WNUT17 test", "entities")),
+    *(
+        (f"EWT test, a tenth of the words with {damage}, {title}", (*DAMAGED, kind, key))
+        for damage, kind in (("misspellings", "misspellings"), ("typing errors", "keyboard"))
+        for title, key in (("entity F", "ents_f"), ("LAS without punctuation", "dep_las"))
+    ),
 )
+ARCHIVES = (
+    *((f"{name} test, entity F", ("scores", name, "clean")) for name in NEWSPAPERS),
+    *(
+        (f"mean of the newspapers{title}", ("scores", MEAN, kind))
+        for title, kind in (
+            ("", "clean"),
+            (", a tenth of the words with OCR errors", "ocr"),
+            (", all in lower case", "lower"),
+            (", all in capitals", "upper"),
+            (", running text", RUNNING),
+            (", running text with long s", "long s"),
+            (", running text with umlauts as ae, oe, ue", "ae, oe, ue"),
+            (", running text with a small e above umlauts", "small e"),
+            (", running text in lines, with cut words", "lines"),
+            (", running text without sentence marks", "no sentence marks"),
+        )
+    ),
+)
+ROWS = {"en": WEB, "de": ARCHIVES}
 SERVING = (
     ("words per second, float32", ("serving", "float32", "words_per_cpu_second"), "{:,.0f}"),
     ("words per second, int8", ("serving", "int8", "words_per_cpu_second"), "{:,.0f}"),
@@ -54,8 +84,8 @@ SERVING = (
     ("seconds to the first analysis", ("serving", "float32", "seconds_to_first_doc"), "{:.1f}"),
     ("folder, MB", ("megabytes",), "{:.1f}"),
 )
-# Scores in meta.json: spaCy's name, and keys of the value.
-PERFORMANCE = {
+# Scores in meta.json, by language: spaCy's name, and keys of the value.
+WEB_PERFORMANCE = {
     "tag_acc": ("UD EWT test", "gold", "xpos"),
     "pos_acc": ("UD EWT test", "gold", "upos"),
     "morph_acc": ("UD EWT test", "gold", "ufeats"),
@@ -65,6 +95,7 @@ PERFORMANCE = {
     "sents_f": ("UD EWT test", "raw", "sentences"),
     "ents_f": ("UD EWT test", "gold", "entities"),
 }
+PERFORMANCE = {"en": WEB_PERFORMANCE, "de": {"ents_f": (MEAN, "clean")}}
 
 
 def main(
@@ -75,7 +106,8 @@ def main(
     root = FOLDERS[plan] / name
     best = srsly.read_json(root / BEST)["best"]
     about = srsly.read_yaml(CONFIGS / f"{name}.yml")
-    results = {path.stem: srsly.read_json(path) for path in sorted(METRICS[plan].glob("*.json"))}
+    files = sorted(METRICS[plan].glob(f"{name.partition('_')[0]}_*.json"))
+    results = {path.stem: srsly.read_json(path) for path in files}
     output = WHEELS / name if plan == "full" else root / "package"
     write_package(root / f"seed-{best}" / "pipeline", output, about, f"{name}-seed-{best}", results)
     msg.good(f"{output}, with the card README.md")
@@ -93,7 +125,7 @@ def write_package(
     pipeline (Path): Folder of the pipeline.
     output (Path): Folder to write. An earlier output of this function is replaced.
     about (Dict[str, Any]): "description", "version", "license", "license_notes", "author",
-        "sources" and "limits".
+        "sources", "limits", "example" (a text) and "measured" (on what machine).
     own (str): Key of the pipeline's own results.
     results (Dict[str, Dict[str, Any]]): The results of all pipelines, by name.
     RAISES (ValueError): The output is another folder.
@@ -104,12 +136,15 @@ def write_package(
     nlp = spacy.load(pipeline)
     for key in ("description", "version", "license", "author"):
         nlp.meta[key] = about[key]
+    nlp.meta["spacy_version"] = SPACY
     scores = results[own]["scores"]
     nlp.meta["sources"] = [
         {key: source[key] for key in ("name", "url", "license", "author")}
         for source in about["sources"]
     ]
-    nlp.meta["performance"] = {name: value_at(scores, keys) for name, keys in PERFORMANCE.items()}
+    nlp.meta["performance"] = {
+        name: value_at(scores, keys) for name, keys in PERFORMANCE[nlp.lang].items()
+    }
     output.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output)
     weights = output / "elmo" / "model.safetensors"
@@ -119,11 +154,14 @@ def write_package(
     texts = attribution.read_text("utf8") if attribution.is_file() else ""
     attribution.write_text(f"{data_section(about)}\n{texts}", "utf8")
     srsly.write_json(output / DATA, about["sources"])
-    card = generate_readme(nlp.meta).rstrip()
+    results = {**results, own: {**results[own], "megabytes": size_of(output)}}
     sections = (
-        card,
+        generate_readme(nlp.meta).rstrip(),
+        "### Use",
+        example(nlp, about["example"]),
         "### Compared",
-        comparison(own, results),
+        comparison(own, results, ROWS[nlp.lang]),
+        about["measured"],
         "### License",
         about["license_notes"],
         data_section(about).rstrip(),
@@ -148,6 +186,24 @@ def store_float16(weights: Path) -> None:
             shutil.copyfile(smaller, weights)
 
 
+def example(nlp: Language, text: str) -> str:
+    """Return code that finds the entities of a text, and its output, in Markdown."""
+    name = f"{nlp.lang}_{nlp.meta['name']}"
+    found = "\n".join(f"{ent.text}: {ent.label_}" for ent in nlp(text).ents)
+    return f"""```python
+import spacy
+
+nlp = spacy.load("{name}")
+doc = nlp("{text}")
+for ent in doc.ents:
+    print(f"{{ent.text}}: {{ent.label_}}")
+```
+
+```text
+{found}
+```"""
+
+
 def value_at(values: Any, keys: tuple[str, ...]) -> Any:
     """Return the value under some keys of nested dicts; None if there is none."""
     for key in keys:
@@ -155,7 +211,11 @@ def value_at(values: Any, keys: tuple[str, ...]) -> Any:
     return values
 
 
-def comparison(own: str, results: Mapping[str, Mapping[str, Any]]) -> str:
+def comparison(
+    own: str,
+    results: Mapping[str, Mapping[str, Any]],
+    rows: Iterable[tuple[str, tuple[str, ...]]],
+) -> str:
     """Return the table of a pipeline's results beside those of others, in Markdown."""
     without = own.replace("_elmo_", "_", 1)
     names = {"this pipeline": own, "without ELMo": without}
@@ -166,7 +226,7 @@ def comparison(own: str, results: Mapping[str, Mapping[str, Any]]) -> str:
     }
     names = {title: name for title, name in names.items() if name in results}
     lines = ["| | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
-    for title, keys, form in (*((*row, None) for row in ROWS), *SERVING):
+    for title, keys, form in (*((*row, None) for row in rows), *SERVING):
         cells = [show(value_at(results[name], keys), form) for name in names.values()]
         if any(cell != "-" for cell in cells):
             lines.append(f"| {title} | " + " | ".join(cells) + " |")

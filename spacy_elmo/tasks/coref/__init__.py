@@ -12,7 +12,7 @@ from thinc.api import Model
 from thinc.types import Floats1d, Floats2d
 
 from ...embedding.embed import by_tokens
-from ...embedding.segmenters import Segment, Segmenter
+from ...embedding.segmenters import Segment, Segmenter, cut_into_segments
 from ..shared.pipe import TaskPipe
 from .clusters import PREFIX, gold_clusters, read_clusters, write_clusters
 from .model import DocRanker, Ranking
@@ -89,7 +89,7 @@ class CoreferenceResolver(TaskPipe):
         return [self._find_clusters(doc) for doc in docs]
 
     def _find_clusters(self, doc: Doc) -> list[Cluster]:
-        segments = self.segmenter(doc)
+        segments = cut_into_segments(doc, self.segmenter)
         if not segments:
             return []
         ranking, _ = self.model.predict([doc])(0, segments)
@@ -150,7 +150,7 @@ class CoreferenceResolver(TaskPipe):
 
     def _training_segments(self, doc: Doc) -> list[Segment]:
         """Choose at most `max_training_sentences` consecutive segments, from a random start."""
-        segments = self.segmenter(doc)
+        segments = cut_into_segments(doc, self.segmenter)
         n = self.max_training_sentences
         if not n:
             return segments

@@ -11,7 +11,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ...embedding.embed import by_tokens
-from ...embedding.segmenters import Segment, Segmenter
+from ...embedding.segmenters import Segment, Segmenter, cut_into_segments
 from ..shared import check_sizes
 from ..shared.bio import make_tags
 from ..shared.pipe import SpanPipe
@@ -92,7 +92,7 @@ class SemanticRoleLabeler(SpanPipe):
             )
         found: list[Optional[Frames]] = []
         for group in by_tokens(docs, self.max_batch_tokens, self.max_batch_tokens):
-            segments = [self.segmenter(doc) for doc in group]
+            segments = [cut_into_segments(doc, self.segmenter) for doc in group]
             score = self.model.predict(group)
             predicates = self._find_predicates(group, segments, score)
             # Long sentences are scored first, but the predicates keep the order of the text.
@@ -162,7 +162,10 @@ class SemanticRoleLabeler(SpanPipe):
         self.cfg[FINDS_PREDICATES] = self.predicates == "model"
 
     def _learn(self, docs: list[Doc], gold: list[Optional[Frames]]) -> float:
-        segments = [[] if one is None else self.segmenter(doc) for doc, one in zip(docs, gold)]
+        segments = [
+            [] if one is None else cut_into_segments(doc, self.segmenter)
+            for doc, one in zip(docs, gold)
+        ]
         instances = predicate_instances(segments, gold)
         if self.predicates == "model":
             instances += segment_instances(segments)

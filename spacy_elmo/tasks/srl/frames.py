@@ -9,7 +9,7 @@ from spacy.scorer import PRFScore
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ...embedding.segmenters import Segmenter, segment_of
+from ...embedding.segmenters import Segmenter, cut_into_segments, segment_of
 from ...registry import registry
 from ..shared.bio import BIOTags, LabeledSpan
 from ..shared.spans import Aligner, checked_spans, span_error, to_predicted, to_reference
@@ -126,7 +126,7 @@ def checked_frames(doc: Doc, frames: Frames, segmenter: Segmenter, labels: Seque
     RAISES (ValueError): Two roles of a predicate overlap, a role is not in the sentence of its
         predicate, or a label is unknown.
     """
-    segments = segmenter(doc)
+    segments = cut_into_segments(doc, segmenter)
     checked = {predicate: with_predicate(predicate, roles) for predicate, roles in frames.items()}
     for predicate, roles in checked.items():
         first, stop, *_ = segment_of(segments, predicate)
