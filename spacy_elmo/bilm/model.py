@@ -151,7 +151,7 @@ class BiLM(nn.Module):
                 output, hidden[i], cell[i] = lstm(
                     inputs, batch_sizes[steps], hidden[i], cell[i], product_dtype
                 )
-                # As in bilm-tf, the first LSTM has no connection from its input to its output.
+                # The first LSTM has no connection from its input to its output, as in bilm-tf.
                 if i and self.highways:
                     highways = cast(nn.ModuleList, self.highways[d])
                     output = highways[i - 1](output, inputs, product_dtype)

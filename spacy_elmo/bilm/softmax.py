@@ -71,7 +71,7 @@ class LanguageModelSoftmax(nn.Module):
 
     def __init__(self, *, n_words: int, width: int):
         super().__init__()
-        # As bilm-tf initializes it.
+        # bilm-tf has the same initial values.
         self.weight = nn.Parameter(torch.randn(n_words, width) / math.sqrt(width))
         self.bias = nn.Parameter(torch.zeros(n_words))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LARGE = 2**26  # Bytes. If a call's layers are larger, freed memory is returned to the system.
 
 AnyBiLM = Union["FrozenBiLM", "BiLM"]
-DocLayers = Union[np.ndarray, "Tensor"]  # Of one Doc: a tensor if they have a gradient.
+DocLayers = Union[np.ndarray, "Tensor"]  # Layers with a gradient are a tensor.
 Placed = tuple[int, Segment]  # Index of a Doc, and one of the Doc's segments.
 Counted = TypeVar("Counted")
 

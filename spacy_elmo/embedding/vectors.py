@@ -89,7 +89,7 @@ def token_similarity(token: Token, other: Any) -> float:
     """
     if not isinstance(other, Lexeme) or not _has_rows(token.doc):
         return similarity(token, other)
-    # As in spaCy, the same text has the similarity 1, even without vectors.
+    # The same text has the similarity 1 even without vectors, as in spaCy.
     if token.orth == other.orth:
         return 1.0
     if token.vocab.vectors_length == 0:

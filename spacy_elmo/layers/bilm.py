@@ -51,7 +51,7 @@ def forward(model: BiLMModel, docs: Sequence[Doc], is_train: bool) -> tuple[Laye
     init(model)
     shim = get_shim(model)
     bilm = shim.load()
-    # It stays true: the development data, which are only predicted, are cached in training, too.
+    # The flag stays true, so that training also caches the dev set, which is only predicted.
     shim.in_training = shim.in_training or is_train
     settings = shim.settings
     segments = [cut_into_segments(doc, settings.segmenter) for doc in docs]

@@ -140,7 +140,7 @@ def character_ids(
         cannot change the maximum of a filter is left out.
     RETURNS (numpy.ndarray): Shape `(n_tokens, n_characters)`, int32, ids from 1 to 261.
     """
-    # As in AllenNLP and bilm-tf, the limit counts bytes, so it may cut a character in two.
+    # The limit counts bytes, as in AllenNLP and bilm-tf, so it may cut a character in two.
     spelled = [token.encode("utf8", "ignore")[: max_characters - 2] for token in tokens]
     flat = np.frombuffer(b"".join(spelled), dtype="uint8") + np.int32(1)
     ids = _between_marks(flat, spelled, (BOW, EOW, PAD), max_characters, widest_filter)

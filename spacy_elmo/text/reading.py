@@ -162,7 +162,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
 
 
 def _check_access(folder: Path) -> None:
-    # From Python 3.14 on, `exists` and `is_file` hide this error.
+    # Python 3.14 and later hide this error in `exists` and `is_file`.
     if not os.access(folder, os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 

@@ -37,7 +37,7 @@ def test_nothing_is_changed_without_a_name(golds):
 
 
 def test_punctuation_at_the_ends_of_an_entity_is_not_in_it(golds):
-    """In running text, it is a token of its own, but initials keep theirs."""
+    """Punctuation is a token of its own in running text, but initials keep their marks."""
     words = ["(Wien,", "sagt", "Anna", "M.", "-", "Graf.", ";", "?"]
     tags = ["B-LOC", "O", "B-PER", "I-PER", "I-PER", "I-PER", "I-PER", "B-ORG"]
     doc = change([Doc(golds[0].vocab, words=words, ents=tags)])

@@ -3,8 +3,8 @@
 The corpus has no dev set. The second half of the last section becomes the dev set, and the rest the
 training set. The lines have the format of WNUT17, but a few have no token: they are left out.
 
-In the corpus, `@` and the user name after it are two tokens, and half of all entities are such a
-token. Here, a mention is one token, as in other corpora and in spaCy's tokenizer, and no entity.
+The corpus has `@` and the user name after it as two tokens, and two of five entities are one of
+them. Here, a mention is one token, as in other corpora and in spaCy's tokenizer, and no entity.
 """
 
 from pathlib import Path

@@ -95,8 +95,8 @@ def write_capitals(words: Words, rng: np.random.Generator) -> Words:
     return [(text.upper(), tag) for text, tag in words]
 
 
-# In this order: only a complete word shows which s is long, and a cut must not separate a letter
-# from its small e.
+# The order matters: only a complete word shows which s is long, and a cut must not separate a
+# letter from its small e.
 DAMAGES: dict[str, Callable[[Words, np.random.Generator], Words]] = {
     "no sentence marks": drop_marks,
     "long s": write_long_s,

@@ -158,7 +158,7 @@ def damaged_entities(nlp: Language, golds: list[Doc]) -> dict[str, float]:
     return found
 
 
-# By language: the function that scores a pipeline, and the files whose texts measure its speed.
+# Each language has a function that scores a pipeline, and files whose texts measure its speed.
 SCORES = {"en": web_scores, "de": newspaper_scores}
 SERVED = {"en": (RAW[DAMAGED],), "de": tuple(NEWSPAPERS.values())}
 

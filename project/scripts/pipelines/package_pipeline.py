@@ -25,7 +25,7 @@ from .train_pipeline import BEST, CONFIGS, FOLDERS
 WHEELS = Path("../wheels")
 ATTRIBUTION = "LICENSES_SOURCES"
 DATA = "training_data.json"
-SPACY = ">=3.8.7,<4.0"  # As in the wheels of the language models.
+SPACY = ">=3.8.7,<4.0"  # The wheels of the language models have the same range.
 DAMAGED = ("scores", "damaged words")
 COLUMNS = ("en_core_web_sm",)  # Beginning of the names of compared pipelines.
 # Rows of the table, by language: title, and keys of the value in the JSON file.

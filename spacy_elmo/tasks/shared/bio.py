@@ -32,7 +32,7 @@ class BIOTags:
         allowed = np.full((len(self), len(self)), -np.inf)
         allowed[np.ix_(np.isin(prefixes, list(self.last)), np.isin(prefixes, list("OBU")))] = 0.0
         n_inside = len(set(self.prefixes) & set("IL"))
-        # In `prefixes`, I and L follow B. So all transitions within a span are one block.
+        # I and L follow B in `prefixes`, so all transitions within a span are one block.
         for begin in map(self.begin, labels):
             allowed[begin : begin + 2, begin + 1 : begin + 1 + n_inside] = 0.0
         self.transitions, self.start, self.end = allowed, allowed[0], allowed[:, 0]
