@@ -50,7 +50,7 @@ def main() -> None:
     lines = (line.split() for line in args.text.open(encoding="utf8"))
     sentences = [words[:N_WORDS] for words in lines if len(words) >= N_WORDS][:600]
     time_one = time_small if args.size == "en_small" else time_bilm
-    time_one(args.size, [find_kernel(name) for name in args.kernel], sentences, args.batch)
+    time_one(args.size, [find_kernel(name) for name in args.kernels], sentences, args.batch)
 
 
 def variants(kernels: list[Kernel]) -> Iterator[tuple[str, Kernel, str]]:
