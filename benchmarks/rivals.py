@@ -34,20 +34,24 @@ VARIANTS = ("tok2vec", "static", "input", "transformer")
 
 
 def make_pipelines(
-    places: Places, variants: list[str], precisions: list[str]
+    corpus: Path, vectors: Path, models: list[str], variants: list[str], precisions: list[str]
 ) -> dict[str, Language]:
     """Make the pipelines whose inputs are there."""
     pipelines = {}
     for variant in variants:
         trial = Trial("ner", "wnut17", variant)
-        if places.missing(trial):
-            print(f"{variant}: left out, {places.missing(trial)[0]} is missing")
-            continue
-        for precision in precisions if variant == "input" else [""]:
-            config = prepare(trial, places, {}).config
-            if precision:
+        for model in models if variant == "input" else models[:1]:
+            places = Places(corpus, model, vectors=vectors)
+            if places.missing(trial):
+                print(f"{variant}: left out, {places.missing(trial)[0]} is missing")
+                continue
+            if variant != "input":
+                pipelines[variant] = init_nlp(prepare(trial, places, {}).config)
+                continue
+            for precision in precisions:
+                config = prepare(trial, places, {}).config
                 config["components"]["elmo"]["precision"] = precision
-            pipelines[f"{variant} {precision}".strip()] = init_nlp(config)
+                pipelines[f"{variant} {Path(model).stem} {precision}"] = init_nlp(config)
     return pipelines
 
 
@@ -63,14 +67,19 @@ def words_per_second(nlp: Language, docs: list[Doc]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--model", default="en_small")
+    parser.add_argument("--models", nargs="+", default=["en_small"])
     parser.add_argument("--vectors", type=Path, default=Places.vectors)
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=VARIANTS)
     parser.add_argument("--precision", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    places = Places(arguments.corpus, arguments.model, vectors=arguments.vectors)
-    pipelines = make_pipelines(places, arguments.variants, arguments.precision)
+    pipelines = make_pipelines(
+        arguments.corpus,
+        arguments.vectors,
+        arguments.models,
+        arguments.variants,
+        arguments.precision,
+    )
     docs = list(
         DocBin().from_disk(arguments.corpus / "wnut17-test.spacy").get_docs(spacy.blank("en").vocab)
     )
