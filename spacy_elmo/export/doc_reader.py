@@ -53,6 +53,15 @@ class DocReader:
         reader._keep_docs = True
         return reader
 
+    def only_tokenizing(self) -> "DocReader":
+        """Return a reader that runs no component, to check that the input can be read."""
+        reader = copy.copy(self)
+        reader.nlp = type(self.nlp)(self.nlp.vocab)
+        reader.nlp.tokenizer = self.nlp.tokenizer
+        reader.nlp.max_length = self.nlp.max_length
+        reader._keep_docs, reader.selector = self.makes_docs, None
+        return reader
+
     @property
     def makes_docs(self) -> bool:
         """True if sentences become Docs, for the output or for the selector."""

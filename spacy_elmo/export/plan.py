@@ -20,7 +20,7 @@ from .inputs import CONLL, CONLLU, DOCBIN, JSONL, PARQUET, TSV, TXT
 from .parquet import check_pyarrow, group_bytes
 from .pieces import InputPiece
 from .settings import ExportSettings
-from .text_input import CHUNK_SIZE, check_lines, column_number, lines_of
+from .text_input import CHUNK_SIZE, column_number, lines_of
 
 Plan = list[list[InputPiece]]
 ShardAt = Callable[[int], int]
@@ -45,8 +45,7 @@ def make_plan(
 
     Files with one sentence per line are cut at the ends of lines. CoNLL files and running text are
     cut at empty lines, and Parquet files between row groups. `.spacy` files are not cut. The same
-    input gives the same plan. The input is read once. With `force`, the lines of text files are
-    checked.
+    input gives the same plan. The input is read once.
 
     sources (Sequence[InputPiece]): The whole files. If they have checksums, the content must
         match.
@@ -54,7 +53,7 @@ def make_plan(
         Default: shards of `SHARD_SIZE` bytes.
     settings (ExportSettings): How to read the files.
     RETURNS (List[List[InputPiece]]): For each shard, the files and parts of files that it reads.
-    RAISES (ValueError): A file or a checked line cannot be read, or a file is empty.
+    RAISES (ValueError): A file cannot be read, or is empty.
     """
     sizes = [source.size() for source in sources]
     total, offset = max(sum(sizes), 1), 0
@@ -140,8 +139,6 @@ def _cut_lines(
             refuse(source, *chunk.problem)
         if chunk.first_line == 1 and is_table and column is not None:
             place = column_number(source, chunk.data.split(b"\n", 1)[0], column)
-        if settings.force:  # The old shards are deleted after the plan.
-            check_lines(source, chunk, is_jsonl=is_jsonl)
         digest.update(chunk.data)
         stop += len(chunk.data)
         n_packed += chunk.n_read

@@ -13,6 +13,7 @@ from ..files import full_disk, progress_bar
 from ..files.remote import is_url
 from ..model.threads import limit_threads
 from ..text.workers import map_in_order, parse_worker
+from .doc_reader import DocReader
 from .embedder import CorpusEmbedder
 from .entries import EntryCounts, WriteOptions
 from .folders import Folder
@@ -20,7 +21,7 @@ from .inputs import read_entries
 from .outputs import OUTPUTS
 from .partial_output import write_embedded
 from .pieces import InputPiece
-from .plan import make_plan
+from .plan import Plan, make_plan
 from .ray_workers import map_with_ray
 from .settings import ExportSettings
 from .shard_folder import (
@@ -68,6 +69,11 @@ class Job(NamedTuple):
         """Return the options for a file that begins with entry `first` of the output."""
         return WriteOptions(self.settings.texts, embedder.empty, first)
 
+    def reader(self, embedder: CorpusEmbedder) -> DocReader:
+        """Return the reader that makes the entries of the output format."""
+        reader = embedder.reader()
+        return reader.keeping_docs() if self.format == "spacy" else reader
+
     def embedder_of_process(self) -> CorpusEmbedder:
         """Return the embedder for this process. With several processes, each has one thread."""
         if self.settings.workers == 1:
@@ -103,7 +109,8 @@ def write_shards(
         old, planned = find_replaceable(folder), plan()
         if not planned:
             raise no_sentence(sources)
-        for name in old:  # Only now, because the input may be unreadable or without a sentence.
+        _check_readable(job, planned)
+        for name in old:
             folder.delete(name)
         plan = partial(list, planned)
     shards = open_shards(folder, OUTPUTS[job.format].SUFFIXES[0], settings, sources, plan)
@@ -130,6 +137,19 @@ def write_shards(
             f"others are complete.\n" + "\n".join(sorted(failed)[:SHOWN]) + more
         )
     return counts, n_made == len(shards.plan)
+
+
+def _check_readable(job: Job, plan: Plan) -> None:
+    """Read the whole input once, without components, because old shards are deleted next.
+
+    RAISES (ValueError): An entry cannot be read.
+    """
+    reader = job.reader(job.embedder).only_tokenizing()
+    with progress_bar(len(plan), "Checking", "shard") as bar:
+        for pieces in plan:
+            for _ in read_entries(pieces, reader, job.settings):
+                pass
+            bar.update()
 
 
 def make_shards(
@@ -210,10 +230,8 @@ def _make_shard(
     try:
         described = embedder.describe()
         check_settings(folder, {key: settings[key] for key in described}, described)
-        reader = embedder.reader()
-        if job.format == "spacy":
-            reader = reader.keeping_docs()
-        embedded = embedder.embed(counts.count(read_entries(pieces, reader, job.settings)))
+        entries = read_entries(pieces, job.reader(embedder), job.settings)
+        embedded = embedder.embed(counts.count(entries))
         with folder.writing(name) as whole:
             if job.settings.shards is None:
                 write_embedded(whole, embedded)

@@ -114,18 +114,6 @@ def _content(file: InputPiece, number: int, line: bytes) -> Union[str, list[str]
     return content
 
 
-def check_lines(file: InputPiece, chunk: Chunk, *, is_jsonl: bool) -> None:
-    """Check that the lines of a chunk are UTF-8 and, in a `.jsonl` file, have tokens or text.
-
-    RAISES (ValueError): A line cannot be read.
-    """
-    for number, line in lines_of(chunk):
-        if not is_jsonl:
-            decode_line(file, number, line)
-        elif line.strip():
-            _content(file, number, line)
-
-
 def read_tsv(
     file: InputPiece, column: str, reader: DocReader, *, is_running: bool
 ) -> NumberedEntries:

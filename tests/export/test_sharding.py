@@ -291,15 +291,30 @@ def test_old_shards_stay_if_the_input_cannot_be_read(shard, folder):
     (folder / "latin.txt").write_text("The end\n" * 99 + "caf\xe9\n", "latin-1")
     (folder / "latin.tsv").write_text("text\nThe end\ncaf\xe9\n", "latin-1")
     (folder / "bad.jsonl").write_text('{"tokens": ["The", "end"]}\n\n{"tokens": "The end"}\n')
+    (folder / "short.tsv").write_text("id\ttext\n1\tThe end\n2\n")
+    (folder / "short.conll").write_text("The\tDET\nend\n\n")
+    (folder / "words.conllu").write_text("1\tThe\n\n")
+    (folder / "long.txt").write_text("end\n" + "The " * 99 + "end\n")
+    (folder / "broken.spacy").write_bytes(b"no Docs")
+    pq.write_table(pa.table({"body": ["The end"]}), folder / "named.parquet")
+    pq.write_table(pa.table({"tokens": [1]}), folder / "typed.parquet")
     for inputs, message in {
         "bad.txt": "UTF-16",
         "blank.tsv": "no sentence",
         "latin.txt": "line 100: not UTF-8",
         "latin.tsv": "line 3: not UTF-8",
         "bad.jsonl": "line 3: no 'tokens'",
+        "short.tsv": "line 3: no column 2",
+        "short.conll": "line 2: .*column",
+        "words.conllu": "line 1: not CoNLL-U",
+        "long.txt": "100 tokens",
+        "broken.spacy": "not a .spacy file",
+        "named.parquet": "no column 'tokens' or 'text', but body",
+        "typed.parquet": "row 0 .*must contain lists of strings",
     }.items():
+        column = {".tsv": "text", ".conll": "2"}.get(Path(inputs).suffix)
         with pytest.raises(ValueError, match=message):
-            shard(inputs, column="text" if inputs.endswith("tsv") else None, force=True)
+            shard(inputs, column=column, max_tokens=99, force=True)
         assert content(Path("out")) == before
 
 
