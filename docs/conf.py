@@ -18,6 +18,7 @@ extensions = [
     "sphinx_copybutton",
     "spacy_docstrings",
     "registered",
+    "drawn",
 ]
 exclude_patterns = ["_build", "_extensions"]
 myst_heading_anchors = 3

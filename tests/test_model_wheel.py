@@ -120,7 +120,7 @@ def test_wheel_of_a_trained_pipeline(trained, tmp_path, monkeypatch):
 def test_a_changed_pipeline_is_another_version(trained, tmp_path):
     sources = tmp_path / "sources"
     sources.mkdir()
-    with pytest.raises(ValueError, match=r"version 1\.2\.0, expected 1\.3\.0"):
+    with pytest.raises(ValueError, match=r"version 1\.2\.0, expected 1\.3\.0.*en_tiny_sm\.yml"):
         builder.write_sources(replace(trained, version="1.3.0"), sources)
     (trained.weights / "extra").touch()
     with pytest.raises(ValueError, match="Increase the version of en_tiny_sm"):
@@ -140,3 +140,11 @@ def test_one_command_installs_or_builds_one_model(folder, monkeypatch):
     builder.main(["de_historical", *folder])
     target = ["wheel", "--wheel-dir", "dist"] if folder else ["install"]
     assert commands == [[sys.executable, "-m", "pip", *target, "--no-deps"]]
+
+
+def test_a_model_is_not_installed_without_the_package(monkeypatch, capsys):
+    monkeypatch.setattr(builder, "find_spec", lambda name: None)
+    monkeypatch.setattr(builder, "run", None)
+    with pytest.raises(SystemExit):
+        builder.main(["en_elmo_web_sm"])
+    assert "spacy-elmo is not installed" in capsys.readouterr().err

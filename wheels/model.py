@@ -17,6 +17,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import run
 from tempfile import TemporaryDirectory
@@ -144,7 +145,10 @@ class Pipeline(Model):
         shutil.copytree(self.weights, folder)
         found = json.loads((folder / "meta.json").read_text("utf8"))["version"]
         if found != self.version:
-            raise ValueError(f"{self.weights}: version {found}, expected {self.version}")
+            raise ValueError(
+                f"{self.weights}: version {found}, expected {self.version}. Set the version in "
+                f"project/configs/pipelines/{self.name}.yml, and package the pipeline again"
+            )
 
 
 _MODELS = (
@@ -173,7 +177,7 @@ _MODELS = (
         name="en_elmo_web_sm",
         description="English pipeline with ELMo for text of the web",
         version="1.0.0",
-        checksum="d55de7bf4062dfa5da9f65b4bb8c3e399f236e4a2124a7275d83a75d9a9e06f8",
+        checksum="2809eed2b226c26ceab37668906bf5e6a837ac4543238a3cebc39241e0b74820",
         folder="wheels",
     ),
     Pipeline(
@@ -273,10 +277,15 @@ def main(arguments: Sequence[str]) -> None:
         "folder", type=Path, nargs="?", help="output folder of the wheel; default: install it"
     )
     given = parser.parse_args(arguments)
+    if given.folder is None and find_spec("spacy_elmo") is None:
+        parser.error(
+            f"spacy-elmo is not installed for {sys.executable}, and {given.name} needs it. Install "
+            "it first: pip install -c constraints.txt ."
+        )
     target = ["install"] if given.folder is None else ["wheel", "--wheel-dir", str(given.folder)]
     with TemporaryDirectory() as sources:
         write_sources(MODELS[given.name], Path(sources))
-        # spacy-elmo, the only dependency, is installed: it wrote the sources.
+        # spacy-elmo is installed. With its dependencies, pip would also install PyTorch.
         run([sys.executable, "-m", "pip", *target, "--no-deps", sources], check=True)
 
 

@@ -4,13 +4,17 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+import spacy
 import srsly
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import load_model_from_config
 from thinc.api import Config
 
-import spacy_elmo
 from spacy_elmo.pretraining import config as settings
 from spacy_elmo.pretraining.budget import choose, parse_budget
 
+from helpers.models import write_tiny
 from helpers.project_scripts import PROJECT
 from scripts.pipelines import train_pipeline
 
@@ -63,19 +67,29 @@ def test_a_part_of_a_pipeline_differs_only_in_elmo(name, component):
     tok2vec = model.get("tok2vec", model)
     tok2vec["embed"] = tok2vec["embed"]["embed"]
     one["nlp"]["pipeline"].remove("elmo")
-    for section in (one, one["components"], one["initialize"]["components"], one["paths"]):
+    for section in (one["components"], one["initialize"]["components"], one["paths"]):
         del section["elmo"]
     del one["paths"]["features"]
     assert one == other
 
 
 @pytest.mark.parametrize("name", ["syntax", "ner"])
-def test_the_language_model_of_pipelines_is_the_bundled_one(name):
-    elmo = Config().from_disk(PIPELINES / f"{name}_elmo.cfg", interpolate=False)["components"][
-        "elmo"
-    ]
-    sizes = spacy_elmo.pretrained("en_small")["model"]
-    assert elmo["model"].items() <= sizes.items()
+def test_a_part_of_a_pipeline_reads_any_language_model(name, tmp_path):
+    """Only the path is set: width and number of layers are those of the model."""
+    weights = write_tiny(tmp_path, n_layers=1)
+    overrides = {"paths.elmo": str(weights), "paths.features": str(tmp_path / "layers.sqlite")}
+    overrides |= {"paths.train": "train.spacy", "paths.dev": "dev.spacy"}
+    nlp = load_model_from_config(
+        Config().from_disk(PIPELINES / f"{name}_elmo.cfg", overrides=overrides), auto_fill=True
+    )
+    annotation = {"tags": ["NN", "VB"], "pos": ["NOUN", "VERB"], "morphs": ["", ""]}
+    annotation |= {"lemmas": ["dog", "bark"], "heads": [1, 1], "deps": ["nsubj", "ROOT"]}
+    doc = Doc(nlp.vocab, words=["Dogs", "bark"], ents=["B-ORG", "O"], **annotation)
+    nlp.initialize(lambda: [Example(nlp.make_doc(doc.text), doc)] * 3)
+    nlp.to_disk(tmp_path / "saved")
+    for found in (nlp, spacy.load(tmp_path / "saved")):
+        assert found.get_pipe("elmo").width == 10
+        assert len(found("Dogs bark")) == 2
 
 
 @pytest.mark.parametrize("name", train_pipeline.PIPELINES)

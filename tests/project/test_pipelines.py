@@ -8,6 +8,7 @@ import spacy
 import srsly
 from spacy.tokens import Doc, DocBin
 
+from helpers.models import write_tiny
 from helpers.project_scripts import PROJECT, call
 from scripts.pipelines import evaluate_pipelines, package_pipeline, train_pipeline
 
@@ -21,7 +22,7 @@ def pipeline(tmp_path):
     """A pipeline with the labels of OntoNotes, in a folder."""
     nlp = spacy.blank("en", meta={"name": "rules"})
     nlp.add_pipe("sentencizer")
-    patterns = [("GPE", "Rome"), ("ORG", "Fiat"), ("DATE", "today")]
+    patterns = [("GPE", "the Rome"), ("ORG", "Fiat"), ("DATE", "today")]
     rows = [{"label": label, "pattern": pattern} for label, pattern in patterns]
     nlp.add_pipe("entity_ruler").add_patterns(rows)
     nlp.to_disk(tmp_path / "rules")
@@ -34,11 +35,11 @@ def corpus(tmp_path, monkeypatch):
     vocab = spacy.blank("en").vocab
     doc = Doc(
         vocab,
-        words=["Fiat", "left", "Rome", "today", ".", "Ann", "stayed", "."],
-        spaces=[True, True, True, False, True, True, False, False],
-        ents=["B-ORG", "O", "B-LOC", "O", "O", "B-PER", "O", "O"],
-        heads=[1, 1, 1, 1, 1, 6, 6, 6],
-        deps=["nsubj", "ROOT", "obj", "obl", "punct", "nsubj", "ROOT", "punct"],
+        words=["Fiat", "left", "the", "Rome", "today", ".", "Ann", "stayed", "."],
+        spaces=[True, True, True, True, False, True, True, False, False],
+        ents=["B-ORG", "O", "O", "B-LOC", "O", "O", "B-PER", "O", "O"],
+        heads=[1, 1, 3, 1, 1, 1, 7, 7, 7],
+        deps=["nsubj", "ROOT", "det", "obj", "obl", "punct", "nsubj", "ROOT", "punct"],
     )
     DocBin(docs=[doc]).to_disk(tmp_path / "running.spacy")
     DocBin(docs=[sent.as_doc() for sent in doc.sents]).to_disk(tmp_path / "sentences.spacy")
@@ -64,6 +65,15 @@ def test_scores_known_in_advance(pipeline, corpus):
     )  # Its scheme is another one, or there is none.
     clean = scores["damaged words"]["clean"]
     assert clean == {"damaged": 0.0, "ents_f": 0.8}
+
+
+def test_names_are_bare():
+    """Pipelines with the types of OntoNotes mark the article and the genitive ending, too."""
+    words = ["The", "Fiat", "'s", "lawyer", "of", "the", "Roman", "Club", "left", "The"]
+    ents = ["B-ORG", "I-ORG", "I-ORG", "O", "O", "B-ORG", "I-ORG", "I-ORG", "O", "B-ORG"]
+    doc = Doc(spacy.blank("en").vocab, words=words, ents=ents)
+    found = [ent.text for ent in evaluate_pipelines.cut_names(doc).ents]
+    assert found == ["Fiat", "Roman Club", "The"]
 
 
 def test_a_limit_of_docs(pipeline, corpus):
@@ -176,7 +186,10 @@ STEPS = {"training.max_steps": 2, "training.eval_frequency": 1}
 
 @pytest.mark.training
 def test_a_second_training_reads_the_dev_set(tmp_path, monkeypatch):
-    """The pipeline has its model, reads awkward texts, and is trained only once."""
+    """The pipeline has its model, reads awkward texts, and is trained only once.
+
+    With other settings, the finished training is not used.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train_pipeline, "CONFIGS", PROJECT / "configs" / "pipelines")
     monkeypatch.setattr(train_pipeline, "QUICK", {**train_pipeline.QUICK, **STEPS})
@@ -185,7 +198,7 @@ def test_a_second_training_reads_the_dev_set(tmp_path, monkeypatch):
         doc = Doc(vocab, words=["Wien", "\n", "brennt", "."], ents=[f"B-{label}", "O", "O", "O"])
         (tmp_path / "corpus" / "de_newspapers" / part).mkdir(parents=True)
         DocBin(docs=[doc] * 3).to_disk(tmp_path / f"corpus/de_newspapers/{part}/one.spacy")
-    weights = str(PROJECT / train_pipeline.DE_HISTORICAL)
+    weights = write_tiny(tmp_path / "language_model", n_layers=1)
     arguments = ("--plan", "quick", "--seeds", "0", "--elmo", weights)
     call("pipelines.train_pipeline", "de_elmo_historical_sm", *arguments)
     folder = tmp_path / "training" / "quick" / "de_elmo_historical_sm"
@@ -201,3 +214,6 @@ def test_a_second_training_reads_the_dev_set(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(train_pipeline, "train", None)
         call("pipelines.train_pipeline", "de_elmo_historical_sm", *arguments)
+        other = (*arguments[:-1], write_tiny(tmp_path / "other", seed=1))
+        printed = call("pipelines.train_pipeline", "de_elmo_historical_sm", *other, fails=True)
+        assert "was trained with paths.elmo" in printed

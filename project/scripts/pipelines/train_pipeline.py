@@ -10,7 +10,8 @@ whose scores choose the seed. The second training has the same seed and number o
 the dev set, too. The pipeline has the model of the second training.
 
 Each part of each seed is trained once: run the script again after an interruption. A training that
-was interrupted starts from its beginning.
+was interrupted starts from its beginning. A finished training with other settings, such as another
+language model, is an error.
 """
 
 import json
@@ -26,7 +27,7 @@ from typing import Any, Optional
 import srsly
 import typer
 from spacy.cli.train import train
-from spacy.util import load_config, load_model_from_config
+from spacy.util import dot_to_object, load_config, load_model_from_config
 from wasabi import msg
 
 from spacy_elmo.files import atomic_write
@@ -145,24 +146,39 @@ def train_part(
     pipeline: Pipeline, part: str, data: str, folder: Path, seed: int, plan: str, gpu_id: int
 ) -> dict[str, Any]:
     """Train a part of a pipeline, unless it is finished, and return its scores on the dev set."""
-    if not (folder / FINISHED).is_file():
-        corpus = Path("corpus") / pipeline.corpus
-        overrides: dict[str, Any] = {
-            "paths.train": str(corpus / data / PARTS[part]),
-            "paths.dev": str(corpus / "dev" / PARTS[part]),
-            "paths.labels": str(corpus / LABELS),
-            "system.seed": seed,
-            **pipeline.overrides,
-        }
-        if pipeline.elmo:
-            overrides |= {"paths.elmo": pipeline.elmo, "paths.features": str(corpus / FEATURES)}
-        if plan == "quick":
-            overrides |= QUICK
+    corpus = Path("corpus") / pipeline.corpus
+    overrides: dict[str, Any] = {
+        "paths.train": str(corpus / data / PARTS[part]),
+        "paths.dev": str(corpus / "dev" / PARTS[part]),
+        "paths.labels": str(corpus / LABELS),
+        "system.seed": seed,
+        **pipeline.overrides,
+    }
+    if pipeline.elmo:
+        overrides |= {"paths.elmo": pipeline.elmo, "paths.features": str(corpus / FEATURES)}
+    if plan == "quick":
+        overrides |= QUICK
+    if (folder / FINISHED).is_file():
+        check_settings(folder, overrides)
+    else:
         train(pipeline.config(part), folder, use_gpu=gpu_id, overrides=overrides)
         meta = srsly.read_json(folder / "model-best" / "meta.json")
         atomic_write(folder / FINISHED, json.dumps(meta["performance"], indent=2))
     scores: dict[str, Any] = srsly.read_json(folder / FINISHED)
     return scores
+
+
+def check_settings(folder: Path, overrides: Mapping[str, Any]) -> None:
+    """Exit with an error if the model in a folder was trained with other settings."""
+    config = load_config(folder / "model-best" / "config.cfg")
+    for name, value in overrides.items():
+        found = dot_to_object(config, name)
+        if found != value:
+            msg.fail(
+                f"{folder} was trained with {name} = {found}, not {value}",
+                "To train with the new setting, move this folder away.",
+                exits=1,
+            )
 
 
 def assemble(name: str, output: Path, models: Mapping[str, Path], elmo: Optional[str]) -> None:
