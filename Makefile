@@ -11,7 +11,7 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
-.PHONY: demo test kernels check slow browser docs fuzz sanitize soak model model-medium historical pipelines newspapers wheels bare lint clean
+.PHONY: demo test kernels check slow browser docs fuzz sanitize soak model model-medium historical french pipelines newspapers wheels bare lint clean
 
 demo: $(STAMP)
 	$(BIN)/python -m spacy project run demo project --force
@@ -105,6 +105,13 @@ model-medium: $(STAMP)
 historical: $(STAMP)
 	$(BIN)/python -m pip install --constraint constraints.txt floret
 	$(BIN)/python -m spacy project run historical project
+
+# A language model of French novels in TEI, and NER on OCR'd newspapers in French. It downloads the
+# corpora first.
+french: $(STAMP)
+	$(BIN)/python -m pip install --constraint constraints.txt floret
+	$(BIN)/python -m spacy project assets project
+	$(BIN)/python -m spacy project run french project
 
 # The pipelines for spacy.load: corpora, three trainings with and without ELMo, measurements, and the
 # folder that `make wheels` packs. It downloads the corpora first.

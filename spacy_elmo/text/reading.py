@@ -35,10 +35,11 @@ WRITTEN = (
     ("meta.json", "config.cfg"),
     ("meta.json", "00000000.spacy"),
 )
-# Advice for tables that are left out. Only `embed` reads them.
-TABLES = {
+# Advice for files that are left out. Only `embed` reads tables.
+ADVICE = {
     ".tsv": "for .tsv files, set --column of `embed`",
     ".parquet": "for Parquet files, give `embed` a glob that ends in .parquet",
+    ".xml": "for TEI files (.xml), first run `extract`",
 }
 SHOWN_FILES = 5  # Files that a warning names.
 SHOWN = 40  # Characters of a wrong line in a message.
@@ -240,8 +241,8 @@ def _warn_left_out(given: Path, files: list[Path]) -> None:
     ]
     more = f" and {len(files) - SHOWN_FILES:,} more" if len(files) > SHOWN_FILES else ""
     suffixes = {suffix_of(file.name) for file in files if not _is_broken(file)}
-    advice = [text for suffix, text in TABLES.items() if suffix in suffixes]
-    if suffixes - TABLES.keys():
+    advice = [text for suffix, text in ADVICE.items() if suffix in suffixes]
+    if suffixes - ADVICE.keys():
         advice.append(
             "if they contain text, give them a suffix that says how, such as .txt; `embed` and "
             "`corpus` also have --input-format"

@@ -23,6 +23,7 @@ ASSETS = """
 wnut17 ner/wnut17
 uner_ewt ner/uner_ewt
 europeana_de ner/europeana_de
+europeana_fr ner/europeana_fr
 sst5 textcat/sst5
 trec textcat/trec
 ud_ewt ud/en_ewt
@@ -35,7 +36,10 @@ litbank_coref coref/litbank
 ontogum_coref coref/ontogum
 """
 STEPS = """corpus-ner corpus-textcat corpus-tagger corpus-srl corpus-entailment corpus-qa
-corpus-coref corpus-europeana"""
+corpus-coref corpus-europeana corpus-europeana-fr"""
+
+LANGUAGES = {"historical": "de", "french": "fr"}  # Other experiments: "en".
+WORDS = {"en": ("the", "of", "and"), "de": ("die", "von", "und"), "fr": ("le", "de", "et")}
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +80,7 @@ def own_inputs(language_model, tmp_path_factory):
         place = folder / "models" / name / "model-best"
         place.mkdir(parents=True)
         shutil.copy(locate(language_model), place / "model.safetensors")
-    for lang, words in (("en", ("the", "of", "and")), ("de", ("die", "von", "und"))):
+    for lang, words in WORDS.items():
         nlp = spacy.blank(lang)
         for i, word in enumerate(words):
             nlp.vocab.set_vector(word, np.eye(4, dtype="f")[i])
@@ -97,7 +101,7 @@ def test_an_experiment_gives_every_run_of_its_plan(
 ):
     options = ("--plan", "quick", "--experiment", experiment, "--jobs", 2)
     where = ("--corpus", real_corpus, "--runs", tmp_path / "runs", "--logs", tmp_path / "logs")
-    own = own_inputs("de" if experiment == "historical" else "en")
+    own = own_inputs(LANGUAGES.get(experiment, "en"))
     line = command("experiments.run_plan", *options, "--model", language_model, *where, *own)
     subprocess.run(line, env=environment(), check=True)
     plan = [trial for trial in trials.quick_plan() if trial.experiment == experiment]

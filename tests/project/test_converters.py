@@ -334,6 +334,15 @@ def test_errors_of_the_newspapers_are_repaired_and_counted(convert):
         assert count in printed, count
 
 
+def test_entities_without_b_tags_begin_where_their_type_does(convert):
+    """The French newspapers have IOB1 tags."""
+    text = "A I-PER\nB I-PER\nde O\nC I-LOC\nD I-ORG\nà O\nE I-LOC\n. O\nF I-LOC\n"
+    printed, *parts = europeana(convert, text)
+    found = [one for part in parts for doc in part for one in annotation(doc)]
+    assert found == ["A B PER", "C LOC", "D ORG", "E LOC", "F LOC"]
+    assert "I to B 5" in printed
+
+
 def test_newspapers_are_cut_into_sentences_and_blocks(convert):
     """Sentences end after marks and 60 tokens, never in an entity.
 

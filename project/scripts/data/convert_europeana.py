@@ -1,4 +1,4 @@
-"""Conversion of Europeana newspapers (lines of token, space, IOB2 tag) to three .spacy files.
+"""Conversion of Europeana newspapers (lines of token, space, IOB tag) to three .spacy files.
 
 The files have no sentences and no train, dev and test parts. A sentence ends at `.`, `!` or `?`, or
 after 60 tokens, but never within an entity. The first 80 % of the tokens become train, the next
@@ -12,7 +12,7 @@ Some lines are wrong. The script repairs them and prints how many:
 * No tag, or an unknown tag (`Bür v`): O.
 * Misspelled tags (`B-PEr`, `I_ORG`, `B.PER`, `B-LOCer`, `B-ER`, `B-BER`, `B-OLOC`): PER, LOC, ORG.
 * `I-MISC`, a type that the corpus does not define: O.
-* I after neither B nor I of its type: B.
+* I after neither B nor I of its type: B. In the French file (IOB1), every entity begins with I.
 """
 
 import re

@@ -19,6 +19,7 @@ BY_DATA: dict[tuple[str, str], Settings] = {
     ("ner", "uner_ewt"): {"training.dropout": 0.3},
     ("crf", "uner_ewt"): {"training.dropout": 0.3},
     **{("ner", data): {"nlp.lang": "de"} for data in DETAILS["historical"][0]},
+    **{("ner", data): {"nlp.lang": "fr"} for data in DETAILS["french"][0]},
 }
 BILSTM: dict[str, Settings] = {"ner": {"training.optimizer.learn_rate": 0.005}}
 ELMO: dict[str, Settings] = {

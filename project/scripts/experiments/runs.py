@@ -34,6 +34,7 @@ Experiment = Literal[
     "two_hours",
     "domain",
     "historical",
+    "french",
     "robustness",
     "transformer",
     "language_models",

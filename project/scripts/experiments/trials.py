@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 TASKS = {
     "wnut17": "ner",
     "uner_ewt": "ner",
-    **dict.fromkeys(("europeana_lft", "europeana_onb", "europeana_sbb"), "ner"),
+    **dict.fromkeys(("europeana_lft", "europeana_onb", "europeana_sbb", "europeana_bnf"), "ner"),
     "sst5": "textcat",
     "trec": "textcat",
     "ud_ewt": "tagger",
@@ -32,7 +32,7 @@ MODELS = {"crf": "crf", "bcn": "bcn", "crf_input": "crf", "taglm": "crf"}
 # Variants with their own language model, in a folder of that name. ELMo is at the input.
 LANGUAGE_MODELS = (
     *("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),
-    *("two_hours", "domain", "de_historical", "newspapers"),
+    *("two_hours", "domain", "de_historical", "newspapers", "fr_historical"),
 )
 # Variants with a packaged language model of that name.
 NAMED_MODELS = ("en_small",)
@@ -79,6 +79,7 @@ DETAILS: dict[str, Rows] = {
         ("europeana_lft", "europeana_onb", "europeana_sbb"),
         ("tok2vec", "static", "de_historical", "newspapers", "en_small"),
     ),
+    "french": (("europeana_bnf",), ("tok2vec", "static", "fr_historical")),
     "robustness": (("wnut17", "uner_ewt"), ("tok2vec", "static", "input", TRANSFORMER)),
     "transformer": (("wnut17", "uner_ewt", "sst5", "trec", "ud_ewt"), ("input", TRANSFORMER)),
     "language_models": (
