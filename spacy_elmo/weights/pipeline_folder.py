@@ -98,9 +98,10 @@ class PipelineFolder(SafetensorsFile):
                 softmax = softmax_to_bytes(bundle.prediction, words=False)
                 atomic_write(folder / SOFTMAX_FILE, softmax)
                 bundle.prediction[1].to_disk(folder / VOCABULARY_FILE)
-            # The pipe itself writes its weights only in float32.
-            if dtype != "float32":
-                super().write(replace(bundle, prediction=None), folder / PIPE / MODEL_FILE, dtype)
+            # The pipe chooses the type of each tensor, see `save`.
+            written = cls(folder, folder / PIPE / MODEL_FILE)
+            if written.dtype() != dtype:
+                super().write(replace(bundle, prediction=None), written.file, dtype)
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:

@@ -7,7 +7,6 @@ has in addition the scores beside the compared pipelines, the training data, and
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Optional
 
 import spacy
@@ -16,8 +15,6 @@ import typer
 from spacy.cli.package import generate_readme
 from spacy.language import Language
 from wasabi import msg
-
-from spacy_elmo.weights.convert import LossError, convert
 
 from .evaluate_pipelines import MEAN, METRICS, NEWSPAPERS, RUNNING, size_of
 from .train_pipeline import BEST, CONFIGS, FOLDERS
@@ -147,9 +144,6 @@ def write_package(
     }
     output.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output)
-    weights = output / "elmo" / "model.safetensors"
-    if weights.is_file():
-        store_float16(weights)
     attribution = output / ATTRIBUTION
     texts = attribution.read_text("utf8") if attribution.is_file() else ""
     attribution.write_text(f"{data_section(about)}\n{texts}", "utf8")
@@ -169,21 +163,6 @@ def write_package(
         "\n".join(f"* {limit}" for limit in about["limits"]),
     )
     (output / "README.md").write_text("\n\n".join(sections) + "\n", "utf8")
-
-
-def store_float16(weights: Path) -> None:
-    """Write a file of weights again in half the size, if all weights are float16 numbers.
-
-    `nlp.to_disk` writes float32, because the weights of a pipeline may have been trained.
-    """
-    with TemporaryDirectory() as folder:
-        smaller = Path(folder) / weights.name
-        try:
-            convert(weights, smaller, dtype="float16")
-        except LossError as error:
-            msg.warn(f"{weights} stays in float32", str(error))
-        else:
-            shutil.copyfile(smaller, weights)
 
 
 def example(nlp: Language, text: str) -> str:
