@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -117,6 +118,18 @@ class PipelineFolder(SafetensorsFile):
         return found
 
 
+def spacy_versions() -> str:
+    """Return the range of spaCy versions in the requirements of spacy-elmo: ">=LOWEST,<NEXT".
+
+    In `meta.json`, spaCy itself writes only its own minor version.
+    """
+    from packaging.requirements import Requirement
+
+    found = [Requirement(line) for line in requires("spacy-elmo") or ()]
+    (limits,) = (one.specifier for one in found if one.name == "spacy" and not one.marker)
+    return ",".join(sorted(map(str, limits), reverse=True))
+
+
 def _pipeline(bundle: ModelBundle) -> "Language":
     import spacy
 
@@ -128,6 +141,7 @@ def _pipeline(bundle: ModelBundle) -> "Language":
     pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
     pipe.set_bilm(bundle.bilm)  # type: ignore[attr-defined]
     nlp.meta["description"] = DESCRIPTION
+    nlp.meta["spacy_version"] = spacy_versions()
     nlp.meta["performance"] = bundle.provenance.get("perplexity", {})
     return nlp
 

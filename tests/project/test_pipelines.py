@@ -5,9 +5,11 @@ import json
 import pytest
 import spacy
 import srsly
+from packaging.specifiers import SpecifierSet
 from spacy.tokens import Doc, DocBin
 
 from helpers.project_scripts import PROJECT, call
+from helpers.wheels import SPACY
 from scripts.pipelines import evaluate_pipelines, package_pipeline, train_pipeline
 
 pytestmark = pytest.mark.pipelines
@@ -98,6 +100,7 @@ def test_a_package_has_card_sources_and_scores(pipeline, tmp_path):
     meta = spacy.load(output).meta
     assert meta["performance"]["tag_acc"] == 0.96
     assert meta["version"] == ABOUT["version"]
+    assert SpecifierSet(meta["spacy_version"]) == SPACY
     assert [one["name"] for one in meta["sources"]] == [one["name"] for one in ABOUT["sources"]]
     assert json.loads((output / "training_data.json").read_text("utf8")) == ABOUT["sources"]
 

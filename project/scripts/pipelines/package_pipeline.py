@@ -16,13 +16,14 @@ from spacy.cli.package import generate_readme
 from spacy.language import Language
 from wasabi import msg
 
+from spacy_elmo.weights.pipeline_folder import spacy_versions
+
 from .evaluate_pipelines import MEAN, METRICS, NEWSPAPERS, RUNNING, size_of
 from .train_pipeline import BEST, CONFIGS, FOLDERS
 
 WHEELS = Path("../wheels")
 ATTRIBUTION = "LICENSES_SOURCES"
 DATA = "training_data.json"
-SPACY = ">=3.8.7,<4.0"  # The wheels of the language models have the same range.
 DAMAGED = ("scores", "damaged words")
 COLUMNS = ("en_core_web_sm",)  # Beginning of the names of compared pipelines.
 # Rows of the table, by language: title, and keys of the value in the JSON file.
@@ -133,7 +134,7 @@ def write_package(
     nlp = spacy.load(pipeline)
     for key in ("description", "version", "license", "author"):
         nlp.meta[key] = about[key]
-    nlp.meta["spacy_version"] = SPACY
+    nlp.meta["spacy_version"] = spacy_versions()
     scores = results[own]["scores"]
     nlp.meta["sources"] = [
         {key: source[key] for key in ("name", "url", "license", "author")}
