@@ -40,7 +40,7 @@ from spacy_elmo.pretraining.checkpoint import checkpoints
 from spacy_elmo.pretraining.config import PretrainingConfig, check_config, read_config
 from spacy_elmo.pretraining.profiling import profile_steps, profile_text
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.texts import open_texts
+from spacy_elmo.pretraining.texts import InputTexts, open_texts
 from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.weights import read_weights
 
@@ -128,7 +128,8 @@ class Session:
         training = self.config.training.model_copy(update={"batch_size": batch_size})
         config = self.config.model_copy(update={"training": training})
         processes = Processes.join()
-        train, dev = open_texts(config, self.args.run, processes)
+        texts = InputTexts(config.corpus)
+        train, dev = open_texts(config, texts, self.args.run, processes)
         return Trainer(config, train, dev, processes=processes)
 
     def profile(self) -> dict[str, Any]:

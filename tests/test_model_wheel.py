@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+from packaging.specifiers import SpecifierSet
 
 from spacy_elmo.weights import BUNDLED, locate
 
 from helpers.page_blocks import run_page
-from helpers.wheels import TRAINED, builder, install
+from helpers.wheels import SPACY, TRAINED, builder, install
 
 pytestmark = pytest.mark.pipelines
 
@@ -46,6 +47,7 @@ def test_a_wheel_is_a_pipeline_with_the_weights(model, installed):
     np.testing.assert_array_equal(found, expected)
     assert nlp.lang == lang
     assert nlp.meta["version"] == model.version
+    assert SpecifierSet(nlp.meta["spacy_version"]) == SPACY
     attribution = (installed / "ATTRIBUTION.md").read_text("utf8")
     assert source in attribution
     assert attribution == (nlp.path / "LICENSES_SOURCES").read_text("utf8")

@@ -25,7 +25,6 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 LICENSE = "CC-BY-SA-4.0"
 AUTHOR = "the spacy-elmo developers"
-SPACY = ">=3.8.7,<4.0"
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class LanguageModel(Model):
         meta_file = folder / "meta.json"
         meta = json.loads(meta_file.read_text("utf8"))
         meta.update(name=self.module, version=self.version, license=LICENSE, author=AUTHOR)
-        meta.update(description=self.description, spacy_version=SPACY)
+        meta["description"] = self.description
         meta_file.write_text(json.dumps(meta, indent=2), "utf8")
 
 

@@ -70,12 +70,14 @@ def _profile(config: PretrainingConfig, output: Path, n_steps: int, *, resume: b
     from ..language_model.processes import Processes
     from ..pretraining.profiling import profile_steps, profile_text
     from ..pretraining.run import make_trainer
+    from ..pretraining.texts import InputTexts
 
     output = user_path(output)
     output.mkdir(parents=True, exist_ok=True)
     processes = Processes.join()
     try:
-        trainer, _, _ = make_trainer(config, output, processes, resume=resume)
+        texts = InputTexts(config.corpus)
+        trainer, _, _ = make_trainer(config, texts, output, processes, resume=resume)
         result = profile_steps(trainer, n_steps)
     finally:
         processes.leave()

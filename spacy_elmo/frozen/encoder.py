@@ -62,7 +62,7 @@ class FrozenEncoder:
             parts = [weights[f"encoder.{name}.weight"] for name in names]
             bias = np.concatenate([weights[f"encoder.{name}.bias"] for name in names])
             weight = np.concatenate(parts) if len(parts) > 1 else parts[0]
-            return kernel.make_linear(weight, bias, stored_type(weight, precision))
+            return kernel.make_linear(weight, bias, stored_type(precision, weight))
 
         # Gate and transform have the same input, so one product computes both.
         self.highways = [
@@ -153,17 +153,17 @@ class FrozenEncoder:
         ]
 
 
-def stored_type(weight: np.ndarray, precision: str) -> str:
-    """Return the number type in which a kernel stores a weight.
+def stored_type(precision: str, *weights: np.ndarray) -> str:
+    """Return the number type in which a kernel stores the weights of a layer.
 
-    weight (numpy.ndarray): The weight, float32 or float16.
     precision (str): "float32", "bfloat16" or "int8".
-    RETURNS (str): The precision. Exception: for "float32", a float16 weight stays "float16",
-        because this loses nothing.
+    weights (numpy.ndarray): The weights, float32 or float16. A file can contain both types.
+    RETURNS (str): The precision. Exception: for "float32", weights that are all float16 stay
+        "float16", because this loses nothing.
     """
     if precision != "float32":
         return precision
-    return "float16" if weight.dtype == "float16" else "float32"
+    return "float16" if all(one.dtype == "float16" for one in weights) else "float32"
 
 
 def _taps(weight: np.ndarray) -> np.ndarray:

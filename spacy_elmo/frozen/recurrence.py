@@ -118,13 +118,15 @@ class FrozenStacks:
         def make_lstm(name: str) -> Any:
             bias = np.array(weights[f"{name}.bias"], dtype="float32")
             bias[2 * config.lstm_dim : 3 * config.lstm_dim] += FORGET_BIAS
-            state, projection = weights[f"{name}.state_weight"], weights.get(f"{name}.projection")
-            parts = LSTMWeights(weights[f"{name}.input_weight"], state, bias, projection)
-            return kernel.make_lstm(parts, stored_type(state, precision), **clips)
+            inputs, state = (weights[f"{name}.{one}_weight"] for one in ("input", "state"))
+            projection = weights.get(f"{name}.projection")
+            matrices = [inputs, state] if projection is None else [inputs, state, projection]
+            parts = LSTMWeights(inputs, state, bias, projection)
+            return kernel.make_lstm(parts, stored_type(precision, *matrices), **clips)
 
         def make_gate(name: str) -> Any:
             weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
-            return kernel.make_linear(weight, bias, stored_type(weight, precision))
+            return kernel.make_linear(weight, bias, stored_type(precision, weight))
 
         directions = range(config.n_directions)
         self.layers = [

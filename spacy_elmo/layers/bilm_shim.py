@@ -301,7 +301,10 @@ class BiLMShim(Shim):
             self._model = fit_to_settings(self._model, self.settings, device)
 
     def to_bytes(self) -> bytes:
-        """Return the content of a `.safetensors` file; empty bytes if there are no weights."""
+        """Return the content of a `.safetensors` file; empty bytes if there are no weights.
+
+        A tensor is stored in float16 if this loses nothing, and otherwise in float32.
+        """
         from ..weights import is_available
         from ..weights.safetensors_file import to_bytes
 

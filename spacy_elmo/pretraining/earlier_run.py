@@ -1,26 +1,26 @@
 """Earlier run in an output folder: what is deleted with `overwrite`, and what stops a new run."""
 
-import warnings
 from pathlib import Path
 from typing import Union
 
 from ..files import user_path
 from ..files.unfinished import delete
 from ..text.prepare import is_foreign_corpus, manifest_of
-from ..text.reading import find_files
 from ..weights.formats import read_bundle
 from ..weights.pipeline_folder import PipelineFolder
 from .checkpoint import checkpoints
 from .config import PretrainingConfig
 from .reporting import METRICS, is_metrics
-from .texts import find_prepared
+from .texts import InputTexts
 
 
-def make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrite: bool) -> None:
+def make_room(
+    config: PretrainingConfig, texts: InputTexts, output: Path, *, resume: bool, overwrite: bool
+) -> None:
     """Delete the earlier run in the output folder with `overwrite`, or check that there is none.
 
-    config (PretrainingConfig): The settings of the new run. Its inputs are checked before anything
-        is deleted.
+    config (PretrainingConfig): The settings of the new run.
+    texts (InputTexts): The texts of the new run. They are found before anything is deleted.
     output (Path): The output folder.
     resume (bool): Whether the run resumes an earlier run.
     overwrite (bool): Whether to delete the earlier run.
@@ -28,15 +28,12 @@ def make_room(config: PretrainingConfig, output: Path, *, resume: bool, overwrit
         `resume` and `overwrite` are False, or it contains something else.
     """
     inputs: list[Union[str, Path]] = []
-    for texts in (config.corpus.train, config.corpus.dev):
-        prepared = find_prepared(texts)
-        if prepared is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # `open_texts` finds the files again, and warns.
-                inputs += find_files(texts)
+    for text in (texts.train, texts.dev):
+        if text.prepared is None:
+            inputs += text.files
         else:
-            manifest_of(prepared)
-            inputs.append(prepared)
+            manifest_of(text.prepared)
+            inputs.append(text.prepared)
     found = _earlier_run(output)
     if overwrite:
         corpus = output / "corpus"

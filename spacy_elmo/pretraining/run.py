@@ -13,7 +13,7 @@ from .checkpoint import check_same_run, read_checkpoint, restored_model
 from .config import PretrainingConfig
 from .earlier_run import make_room
 from .reporting import Reporter
-from .texts import open_texts
+from .texts import InputTexts, open_texts
 from .trainer import Trainer
 
 
@@ -39,7 +39,7 @@ def pretrain(
             f"start again and would delete their own run. Delete {output}, and set `resume=True`."
         )
     output = user_path(output)
-    processes = Processes.join()
+    processes, texts = Processes.join(), InputTexts(config.corpus)
     try:
         # After a failure, `torchrun` restarts all processes. Only the machine with the failure
         # counts restarts, so the processes exchange the count.
@@ -53,14 +53,21 @@ def pretrain(
                 (output / "checkpoints").mkdir(exist_ok=True)
                 # Two runs in one folder would destroy each other.
                 alone.enter_context(lock(output / "checkpoints" / "lock"))
-                make_room(config, output, resume=resume, overwrite=overwrite)
-            return _train(config, output, processes, resume=resume)
+                make_room(config, texts, output, resume=resume, overwrite=overwrite)
+            return _train(config, texts, output, processes, resume=resume)
     finally:
         processes.leave()
 
 
-def _train(config: PretrainingConfig, output: Path, processes: Processes, *, resume: bool) -> bool:
-    trainer, checksum, content = make_trainer(config, output, processes, resume=resume)
+def _train(
+    config: PretrainingConfig,
+    texts: InputTexts,
+    output: Path,
+    processes: Processes,
+    *,
+    resume: bool,
+) -> bool:
+    trainer, checksum, content = make_trainer(config, texts, output, processes, resume=resume)
     with Reporter(trainer, output, corpus=checksum, checkpoint=content) as reporter:
         trainer.run(on_step=reporter.on_step, on_evaluation=reporter.on_evaluation)
         reporter.end()
@@ -68,11 +75,17 @@ def _train(config: PretrainingConfig, output: Path, processes: Processes, *, res
 
 
 def make_trainer(
-    config: PretrainingConfig, output: Path, processes: Processes, *, resume: bool
+    config: PretrainingConfig,
+    texts: InputTexts,
+    output: Path,
+    processes: Processes,
+    *,
+    resume: bool,
 ) -> tuple[Trainer, str, Optional[dict[str, Any]]]:
     """Make the trainer of a run, with the states of the last checkpoint if it resumes.
 
     config (PretrainingConfig): The settings.
+    texts (InputTexts): The texts.
     output (Path): Folder of the run.
     processes (Processes): The processes of the run. All must call this.
     resume (bool): Whether to resume from the last checkpoint, if there is one.
@@ -80,7 +93,7 @@ def make_trainer(
         and the content of the checkpoint; None for a new run.
     RAISES (ValueError): The text cannot be read, or the run cannot be resumed with these settings.
     """
-    train, dev = open_texts(config, output, processes)
+    train, dev = open_texts(config, texts, output, processes)
     checksum = train.checksum()
     content = read_checkpoint(output / "checkpoints") if resume else None
     model = None

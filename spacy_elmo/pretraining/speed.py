@@ -11,10 +11,10 @@ import torch
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, read_corpus
 from ..text.prepare import open_corpus
-from ..text.reading import find_files, read_sentences
+from ..text.reading import read_sentences
 from .budget import Budget
 from .config import PretrainingConfig
-from .texts import find_prepared
+from .texts import InputText
 from .trainer import Trainer
 
 SPEED_STEPS = 10
@@ -66,13 +66,11 @@ def measure_speed(config: PretrainingConfig) -> float:
 
 
 def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
-    inputs = config.corpus.train
-    prepared = find_prepared(inputs)
-    if prepared is not None:
-        return open_corpus(prepared)
-    sentences = read_sentences(find_files(inputs), format=config.corpus.format, lang=config.lang)
-    name = inputs if isinstance(inputs, str) else ", ".join(inputs)
-    return read_corpus(_first(sentences, n_tokens), name)
+    text = InputText(config.corpus.train)
+    if text.prepared is not None:
+        return open_corpus(text.prepared)
+    sentences = read_sentences(text.files, format=config.corpus.format, lang=config.lang)
+    return read_corpus(_first(sentences, n_tokens), str(text))
 
 
 def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -98,9 +99,10 @@ class PipelineFolder(SafetensorsFile):
                 softmax = softmax_to_bytes(bundle.prediction, words=False)
                 atomic_write(folder / SOFTMAX_FILE, softmax)
                 bundle.prediction[1].to_disk(folder / VOCABULARY_FILE)
-            # The pipe itself writes its weights only in float32.
-            if dtype != "float32":
-                super().write(replace(bundle, prediction=None), folder / PIPE / MODEL_FILE, dtype)
+            # The pipe chooses the type of each tensor, see `save`.
+            written = cls(folder, folder / PIPE / MODEL_FILE)
+            if written.dtype() != dtype:
+                super().write(replace(bundle, prediction=None), written.file, dtype)
 
     @classmethod
     def targets(cls, target: Path) -> list[Path]:
@@ -116,6 +118,18 @@ class PipelineFolder(SafetensorsFile):
         return found
 
 
+def spacy_versions() -> str:
+    """Return the range of spaCy versions in the requirements of spacy-elmo: ">=LOWEST,<NEXT".
+
+    In `meta.json`, spaCy itself writes only its own minor version.
+    """
+    from packaging.requirements import Requirement
+
+    found = [Requirement(line) for line in requires("spacy-elmo") or ()]
+    (limits,) = (one.specifier for one in found if one.name == "spacy" and not one.marker)
+    return ",".join(sorted(map(str, limits), reverse=True))
+
+
 def _pipeline(bundle: ModelBundle) -> "Language":
     import spacy
 
@@ -127,6 +141,7 @@ def _pipeline(bundle: ModelBundle) -> "Language":
     pipe = nlp.add_pipe("elmo", name=PIPE, config={"model": sizes, "weights": None})
     pipe.set_bilm(bundle.bilm)  # type: ignore[attr-defined]
     nlp.meta["description"] = DESCRIPTION
+    nlp.meta["spacy_version"] = spacy_versions()
     nlp.meta["performance"] = bundle.provenance.get("perplexity", {})
     return nlp
 

@@ -149,8 +149,13 @@ def write(bilm: FrozenBiLM, path: Path, dtype: str = "float32") -> None:
     atomic_write(path, to_bytes(bilm, dtype))
 
 
-def to_bytes(bilm: FrozenBiLM, dtype: str = "float32") -> bytes:
-    """Convert a model to the bytes of a file. For the arguments, see `write`."""
+def to_bytes(bilm: FrozenBiLM, dtype: Optional[str] = None) -> bytes:
+    """Convert a model to the bytes of a file.
+
+    dtype (Optional[str]): Type of the weights, one of `DTYPES`. Default: float16 for each tensor
+        that loses nothing, and float32 for the others.
+    RAISES (ValueError): A weight is too large for the type, or not finite.
+    """
     metadata = {
         "format": FORMAT,
         "config": srsly.json_dumps(bilm.config.to_dict()),

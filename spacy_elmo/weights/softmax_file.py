@@ -21,10 +21,12 @@ WORDS = "words"
 
 
 def softmax_to_bytes(
-    prediction: Prediction, dtype: str = "float32", *, words: bool = True
+    prediction: Prediction, dtype: Optional[str] = None, *, words: bool = True
 ) -> bytes:
     """Convert a softmax and its words to the bytes of a file.
 
+    dtype (Optional[str]): Type of the weights, one of `DTYPES`. Default: float16 for each tensor
+        that loses nothing, and float32 for the others.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     softmax, vocabulary = prediction

@@ -85,11 +85,14 @@ def load(data: bytes) -> dict[str, np.ndarray]:
 
 
 def save(
-    tensors: Mapping[str, np.ndarray], dtype: str, metadata: Optional[dict[str, str]] = None
+    tensors: Mapping[str, np.ndarray],
+    dtype: Optional[str] = None,
+    metadata: Optional[dict[str, str]] = None,
 ) -> bytes:
     """Convert tensors to the content of a `.safetensors` file.
 
-    dtype (str): Type of floats on disk, one of `DTYPES`.
+    dtype (Optional[str]): Type of floats on disk, one of `DTYPES`. Default: float16 for each tensor
+        whose values are all float16 numbers, and float32 for the others. This loses nothing.
     RAISES (ValueError): A weight is too large for the type, or not finite.
     """
     floats = {name for name, values in tensors.items() if values.dtype.kind == "f"}
@@ -121,17 +124,20 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
         return exact.astype(dtype).astype("float32")
 
 
-def _cast(name: str, values: np.ndarray, dtype: str) -> np.ndarray:
+def _cast(name: str, values: np.ndarray, dtype: Optional[str]) -> np.ndarray:
     """Convert a weight to a type on disk. Raise a ValueError if its values do not fit.
 
-    For bfloat16, which NumPy does not have, return integers with the same bits.
+    None means float16 or float32, see `save`. For bfloat16, which NumPy does not have, return
+    integers with the same bits.
     """
     if not np.isfinite(values).all():
         raise ValueError(
             f"'{name}' contains NaN or infinity, so the model is not written. Train again with a "
             f"lower learn_rate"
         )
-    if not np.isfinite(rounded(values, dtype)).all():
+    if dtype is None:
+        dtype = "float16" if np.array_equal(rounded(values, "float16"), values) else "float32"
+    elif not np.isfinite(rounded(values, dtype)).all():
         raise ValueError(
             f"'{name}' contains {np.abs(values).max():.3g}, which is too large for {dtype}. "
             f"Use bfloat16 or float32"

@@ -94,6 +94,21 @@ def test_float16_is_float32_bit_for_bit(kernel, changes):
             check_layers(*(model.embed(sentences, state)[0] for model in (short, wide)), 0)
 
 
+@pytest.mark.parametrize("kernel", available_kernels())
+def test_each_weight_can_have_its_own_type(kernel):
+    """The layers are those of float32, although only some weights are float16 numbers."""
+    bilm = tiny_bilm().replace(kernel=find_kernel(kernel))
+    full, half = bilm.arrays(), halved(bilm).arrays()
+
+    def model(arrays):
+        return FrozenBiLM(bilm.config, bilm.vocabularies, Weights(arrays), kernel=bilm.kernel)
+
+    for name in full:
+        for mixed in ({**full, name: half[name]}, {**half, name: full[name]}):
+            wide = {key: values.astype("float32") for key, values in mixed.items()}
+            check_layers(*(model(arrays).embed(SENTENCES[:1])[0] for arrays in (mixed, wide)), 0)
+
+
 def test_replaced_settings_do_not_change_the_first_model():
     frozen = tiny_bilm().replace(cache=7)
     before = frozen.embed(SENTENCES)[0]

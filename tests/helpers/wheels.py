@@ -1,7 +1,10 @@
 """The models of `wheels/`, as if their wheels were installed."""
 
+import re
 import sys
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 from helpers.page_blocks import ROOT
 
@@ -11,6 +14,9 @@ try:
 finally:
     sys.path.pop(0)
 
+# The range of spaCy versions that the package supports.
+_PYPROJECT = (ROOT / "pyproject.toml").read_text("utf8")
+SPACY = SpecifierSet(re.findall(r'^    "spacy([<>=].*)",$', _PYPROJECT, re.MULTILINE)[0])
 TRAINED = [model for model in builder.MODELS.values() if isinstance(model, builder.Pipeline)]
 
 

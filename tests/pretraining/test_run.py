@@ -3,6 +3,7 @@
 import errno
 import json
 import shutil
+import warnings
 from functools import partial
 from itertools import count
 
@@ -20,7 +21,7 @@ from spacy_elmo.pretraining.checkpoint import checkpoints, read_checkpoint
 from spacy_elmo.pretraining.config import check_config
 from spacy_elmo.pretraining.earlier_run import make_room
 from spacy_elmo.pretraining.run import pretrain
-from spacy_elmo.pretraining.texts import open_texts
+from spacy_elmo.pretraining.texts import InputTexts, open_texts
 from spacy_elmo.text.corpus import load_text
 from spacy_elmo.weights import read_weights
 
@@ -154,15 +155,31 @@ def test_checkpoints_are_written_when_they_are_due(folder, monkeypatch):
 
 
 @pytest.mark.filterwarnings("always")
-def test_files_that_are_left_out_are_named_once(folder):
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_files_that_are_left_out_are_named_once(folder, name):
     (folder / "notes.md").touch()
     config = run_config(folder)
-    config["corpus"]["train"] = str(folder)
+    config["corpus"][name] = str(folder)
     settings, out = check_config(config), folder / "out"
+    texts = InputTexts(settings.corpus)
     with pytest.warns(UserWarning, match="left out notes.md") as warned:
-        make_room(settings, out, resume=False, overwrite=False)
-        open_texts(settings, out, Processes.join())
+        make_room(settings, texts, out, resume=False, overwrite=False)
     assert len(warned) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_texts(settings, texts, out, Processes.join())
+
+
+@pytest.mark.filterwarnings("error:.*left out notes.md")
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_a_warning_that_is_an_error_comes_before_a_run_is_deleted(finished, name):
+    (finished / "texts").mkdir()
+    shutil.copy(finished / f"{name}.txt", finished / "texts")
+    (finished / "texts" / "notes.md").touch()
+    config = run_config(finished)
+    config["corpus"][name] = str(finished / "texts")
+    message = "left out notes.md"
+    check_refused_and_kept(config, finished / "out", message, UserWarning, overwrite=True)
 
 
 def test_overwrite_deletes_only_files_of_the_earlier_run(finished):

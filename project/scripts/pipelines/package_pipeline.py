@@ -7,7 +7,6 @@ has in addition the scores beside the compared pipelines, the training data, and
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Optional
 
 import spacy
@@ -17,7 +16,7 @@ from spacy.cli.package import generate_readme
 from spacy.language import Language
 from wasabi import msg
 
-from spacy_elmo.weights.convert import LossError, convert
+from spacy_elmo.weights.pipeline_folder import spacy_versions
 
 from .evaluate_pipelines import MEAN, METRICS, NEWSPAPERS, RUNNING, size_of
 from .train_pipeline import BEST, CONFIGS, FOLDERS
@@ -25,7 +24,6 @@ from .train_pipeline import BEST, CONFIGS, FOLDERS
 WHEELS = Path("../wheels")
 ATTRIBUTION = "LICENSES_SOURCES"
 DATA = "training_data.json"
-SPACY = ">=3.8.7,<4.0"  # The wheels of the language models have the same range.
 DAMAGED = ("scores", "damaged words")
 COLUMNS = ("en_core_web_sm",)  # Beginning of the names of compared pipelines.
 # Rows of the table, by language: title, and keys of the value in the JSON file.
@@ -136,7 +134,7 @@ def write_package(
     nlp = spacy.load(pipeline)
     for key in ("description", "version", "license", "author"):
         nlp.meta[key] = about[key]
-    nlp.meta["spacy_version"] = SPACY
+    nlp.meta["spacy_version"] = spacy_versions()
     scores = results[own]["scores"]
     nlp.meta["sources"] = [
         {key: source[key] for key in ("name", "url", "license", "author")}
@@ -147,9 +145,6 @@ def write_package(
     }
     output.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(output)
-    weights = output / "elmo" / "model.safetensors"
-    if weights.is_file():
-        store_float16(weights)
     attribution = output / ATTRIBUTION
     texts = attribution.read_text("utf8") if attribution.is_file() else ""
     attribution.write_text(f"{data_section(about)}\n{texts}", "utf8")
@@ -169,21 +164,6 @@ def write_package(
         "\n".join(f"* {limit}" for limit in about["limits"]),
     )
     (output / "README.md").write_text("\n\n".join(sections) + "\n", "utf8")
-
-
-def store_float16(weights: Path) -> None:
-    """Write a file of weights again in half the size, if all weights are float16 numbers.
-
-    `nlp.to_disk` writes float32, because the weights of a pipeline may have been trained.
-    """
-    with TemporaryDirectory() as folder:
-        smaller = Path(folder) / weights.name
-        try:
-            convert(weights, smaller, dtype="float16")
-        except LossError as error:
-            msg.warn(f"{weights} stays in float32", str(error))
-        else:
-            shutil.copyfile(smaller, weights)
 
 
 def example(nlp: Language, text: str) -> str:
