@@ -28,7 +28,8 @@ def extract(
 
     inputs (Union[str, Path, Iterable[Union[str, Path]]]): TEI files (`.xml`) and text files
         (`.txt`): files, folders or globs.
-    output (Union[str, Path]): The folder to write. It must not exist.
+    output (Union[str, Path]): The folder to write. It must not exist. Missing parents are
+        created.
     left_out (Iterable[str]): Names of the TEI elements to skip.
     RETURNS (Tuple[List[str], Counter]): The names of the files that were written, and how often
         `LineEnds` used each form. For a file without text, there is a warning.
@@ -41,6 +42,7 @@ def extract(
     files = find_files(inputs, READABLE)
     names = _output_names(files)
     left_out, line_ends = frozenset(left_out), LineEnds()
+    output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(output) as folder:
         folder.mkdir()
         for file, name in zip(files, names):

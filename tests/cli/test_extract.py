@@ -16,7 +16,7 @@ def texts(folder):
 
 
 def test_extract_joins_words_as_all_files_write_them(tmp_path):
-    source, out = tmp_path / "in", tmp_path / "out"
+    source, out = tmp_path / "in", tmp_path / "new" / "out"
     (source / "sub").mkdir(parents=True)
     (source / "a.XML").write_text(TEI.format("Peut-\n  être la par-<lb/>tie."), "utf8")
     (source / "sub" / "b.txt").write_bytes("Vor-\r\nund peut-être.\r\n\r\nSaint-\r\nMalo".encode())
