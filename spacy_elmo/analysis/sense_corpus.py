@@ -5,7 +5,6 @@ wordnet-base distribute them. NLTK's own reader cannot open Debian's files, beca
 missing.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Optional
@@ -15,10 +14,14 @@ from ..files import user_path
 from ..files.compression import suffix_of
 from ..files.errors import named_errors
 from ..files.input_files import decode, numbered_lines, read_text
-from ..text.reading import parse_json
+from ..files.schema import Schema, String
 
 XML, KEYS = ".data.xml", ".gold.key.txt"
 JSONL = ".jsonl"
+LINE = Schema(
+    {"words": list[String], "keys": list[Optional[list[String]]], "doc": String},
+    '{"words": ["The", "bank"], "keys": [null, ["bank%1:17:01::"]], "doc": "..."}',
+)
 FAILURES = (ElementTree.ParseError, ValueError, KeyError, TypeError, AttributeError)
 PARTS_OF_SPEECH = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 # Types of synsets, numbered from 1 in sense keys. "s" is an adjective similar to a head adjective.
@@ -107,11 +110,11 @@ def _read_jsonl(path: Path) -> Iterator[Sentence]:
         if not content.strip():
             continue
         with named_errors(f"line {number}"):
-            line = parse_json(decode(content))
-            if not isinstance(line, dict):
-                raise ValueError(f"expected a JSON object, got {json.dumps(line)[:40]}")
-        words = [word.replace("_", " ").split() or [word] for word in line["words"]]
-        yield _sentence(words, [keys or [] for keys in line["keys"]], line["doc"].split("/")[0])
+            line = LINE.parse(decode(content))
+            words = [word.replace("_", " ").split() or [word] for word in line["words"]]
+            keys = [keys or [] for keys in line["keys"]]
+            sentence = _sentence(words, keys, line["doc"].split("/")[0])
+        yield sentence
 
 
 def _sentence(words: list[list[str]], senses: list[list[str]], source: str) -> Sentence:

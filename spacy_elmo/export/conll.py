@@ -60,7 +60,7 @@ def _blocks(file: InputPiece) -> Iterator[list[tuple[int, str]]]:
     for chunk in chunks_of(file, by_paragraph=True):
         for number, line in lines_of(chunk):
             text = decode_line(file, number, line)
-            if text.strip():
+            if text.strip(" \t"):  # A line of other white space, such as U+00A0, is a word.
                 block.append((number, text))
             elif block:
                 yield block

@@ -12,7 +12,7 @@ from ..text.reading import Inputs
 from .embedder import CorpusEmbedder
 from .entries import EntryCounts
 from .folders import RemoteFolder, open_folder
-from .inputs import DOCBIN, find_inputs, looks_like_running_text
+from .inputs import DOCBIN, find_inputs, looks_like_running_text, looks_like_words
 from .joining import write_file
 from .outputs import check_format, check_wanted
 from .settings import ExportSettings
@@ -64,6 +64,13 @@ def embed_corpus(
         warnings.warn(
             f"{running_text} looks like running text, but its tokens are cut at spaces. Set "
             f"`format=text` if a line is not one sentence with spaces between its tokens.",
+            stacklevel=2,
+        )
+    words = looks_like_words(sources)
+    if words is not None:
+        warnings.warn(
+            f"{words} has empty lines, like a file with one word per line, but each line becomes a "
+            f"text. If a line is a word, the name of the file must end in .conll.",
             stacklevel=2,
         )
     job = Job(embedder, format, settings)

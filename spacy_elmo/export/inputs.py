@@ -24,7 +24,7 @@ from .text_input import chunks_of, read_conllu, read_records, read_text, read_ts
 TXT, TSV, JSONL = ".txt", ".tsv", ".jsonl"
 CONLL, CONLLU = ".conll", ".conllu"
 DOCBIN, PARQUET = ".spacy", ".parquet"
-MAX_SAMPLED = 5  # Files that are checked for running text.
+MAX_SAMPLED = 5  # Files that are checked for running text, or for words.
 PUNCTUATION = set(".,;:!?\u3002\u3001\uff0c\uff01\uff1f")
 ATTACHED = re.compile(r"\w\w[.,;:!?]+$|\w[\u3002\u3001\uff0c\uff01\uff1f]")
 MIN_ATTACHED = 3
@@ -133,16 +133,33 @@ def looks_like_running_text(files: Sequence[InputPiece]) -> Optional[InputPiece]
     files (Sequence[InputPiece]): The files.
     RETURNS (Optional[InputPiece]): The first such file; None if there is none.
     """
-    texts = [file for file in files if file.kind in (TXT, TSV) and not is_url(file)]
-    for file in texts[:MAX_SAMPLED]:
-        with suppress(ValueError):  # Reading the file reports the error.
-            chunk = next(chunks_of(file, by_paragraph=False))
-            tokens = chunk.data.decode("utf8", "ignore").split()
-            n_attached = sum(len(ATTACHED.findall(token)) for token in tokens)
-            n_separate = sum(token in PUNCTUATION for token in tokens)
-            if n_attached >= MIN_ATTACHED and n_attached > n_separate:
-                return file
+    for file, data in _samples(files, TXT, TSV):
+        tokens = data.decode("utf8", "ignore").split()
+        n_attached = sum(len(ATTACHED.findall(token)) for token in tokens)
+        n_separate = sum(token in PUNCTUATION for token in tokens)
+        if n_attached >= MIN_ATTACHED and n_attached > n_separate:
+            return file
     return None
+
+
+def looks_like_words(files: Sequence[InputPiece]) -> Optional[InputPiece]:
+    """Find a table that seems to have one word per line, with an empty line after each sentence.
+
+    files (Sequence[InputPiece]): The files.
+    RETURNS (Optional[InputPiece]): The first such file; None if there is none.
+    """
+    for file, data in _samples(files, TSV):
+        if b"\t" in data and b"\n\n" in data.replace(b"\r", b"").strip():
+            return file
+    return None
+
+
+def _samples(files: Sequence[InputPiece], *kinds: str) -> Iterator[tuple[InputPiece, bytes]]:
+    """Yield some local files of these kinds, and the beginning of their content."""
+    found = [file for file in files if file.kind in kinds and not is_url(file)]
+    for file in found[:MAX_SAMPLED]:
+        with suppress(ValueError):  # Reading the file reports the error.
+            yield file, next(chunks_of(file, by_paragraph=False)).data
 
 
 def read_entries(
@@ -164,7 +181,6 @@ def read_entries(
     """
     is_running, column = settings.format == "text", settings.column
     for file in files:
-        n_read = 0
         if file.kind == DOCBIN:
             entries = reader.read_docbin(file)
         elif file.kind == PARQUET:
@@ -179,15 +195,17 @@ def read_entries(
             entries = read_records(file, reader)
         else:
             entries = read_text(file, reader if is_running else None)
-        for n_read, (line, entry) in enumerate(entries, 1):
+        unit = {PARQUET: "row", DOCBIN: "Doc"}.get(file.kind, "line")
+        n_read = 0
+        for line, entry in entries:
+            n_read += 1
             if len(entry) > settings.max_tokens:
                 raise ValueError(
-                    f"{file}: a sentence or Doc has {len(entry):,} tokens (number {n_read - 1}, "
-                    f"from 0; it starts with '{entry.text[:60]}'), and its vectors must fit into "
-                    f"memory. Split it, or allow more: `max_tokens={len(entry)}`."
+                    f"{file}, {unit} {line}: a sentence or Doc has {len(entry):,} tokens (it "
+                    f"starts with '{entry.text[:60]}'), and its vectors must fit into memory. "
+                    f"Split it, or allow more: `max_tokens={len(entry)}`."
                 )
             if reader.makes_docs and "" in entry.words:
-                unit = "row" if file.kind == PARQUET else "line"
                 raise ValueError(
                     f"{file}, {unit} {line}: a token is empty, and a Doc cannot contain an empty "
                     f"token. Replace it, or write another format without `only`."

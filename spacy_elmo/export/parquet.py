@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..embedding.embed import by_tokens
-from ..files.errors import FullTemporaryFolder, listed
+from ..files.errors import FullTemporaryFolder, listed, named_errors
 from ..files.optional import import_optional
 from ..text.reading import CONTENT, refuse, tokens_or_text
 from .doc_reader import DocReader
@@ -62,7 +62,8 @@ def table_entries(table: Any, reader: DocReader, first: int = 0) -> Iterator[Tex
     """
     names = text_columns(table.column_names)
     for number, cells in enumerate(zip(*map(table.column, names)), first):
-        record = {name: cell.as_py() for name, cell in zip(names, cells)}
+        with named_errors(f"row {number} (from 0)", UnicodeDecodeError):
+            record = {name: cell.as_py() for name, cell in zip(names, cells)}
         try:
             content = tokens_or_text(record)
         except ValueError as error:
@@ -116,14 +117,17 @@ def read_parquet(file: InputPiece, reader: DocReader) -> Iterator[tuple[int, Tex
 
 
 def group_bytes(group: Any) -> tuple[int, int]:
-    """Return the positions in a file at which a row group starts and ends, in bytes."""
+    """Return the positions in a file at which a row group starts and ends, in bytes.
+
+    They are 0 for a table without columns.
+    """
     columns = [group.column(i) for i in range(group.num_columns)]
     starts = [
         column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
         for column in columns
     ]
     stops = (at + column.total_compressed_size for at, column in zip(starts, columns))
-    return min(starts), max(stops)
+    return min(starts, default=0), max(stops, default=0)
 
 
 def layer_names(vectors: np.ndarray) -> list[str]:

@@ -146,7 +146,11 @@ class InputPiece:
             with reading(self.source):
                 if self.unpacked:
                     file = stack.enter_context(unpack(file, compression_of(self.name)))
-                file.seek(start)
+                    skipped = 0
+                    while block := file.read(min(start - skipped, BLOCK)):
+                        skipped += len(block)
+                else:
+                    file.seek(start)
             while start < stop:
                 with reading(self.source):
                     block = file.read(min(stop - start, BLOCK))

@@ -1,7 +1,7 @@
 """Readers of text, JSON lines, TSV and CoNLL-U. They read one chunk of lines at a time."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from typing import Optional, Union
@@ -154,24 +154,6 @@ def read_conllu(file: InputPiece) -> NumberedEntries:
     YIELDS (Tuple[int, TextEntry]): Number of a sentence's first line, and the sentence.
     RAISES (ValueError): The file is not in CoNLL-U.
     """
-
-    def words_of(number: int, line: str) -> list[str]:
-        if line.startswith("#"):
-            return []
-        cells = line.split("\t")
-        is_word = cells[0].isdecimal()
-        if len(cells) != CELLS or not (is_word or NO_WORD.fullmatch(cells[0])):
-            refuse(file, number, f"not CoNLL-U. A line has {CELLS} columns, first an id")
-        return [cells[1]] if is_word else []
-
-    return _sentences(file, words_of)
-
-
-def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> NumberedEntries:
-    """Make sentences from lines. Empty lines separate sentences.
-
-    `words_of` returns the words of a line. Its arguments are the line number and the line.
-    """
     words: list[str] = []
     first = 0
     for chunk in chunks_of(file, by_paragraph=True):
@@ -179,12 +161,25 @@ def _sentences(file: InputPiece, words_of: Callable[[int, str], list[str]]) -> N
             text = decode_line(file, number, line)
             if text.strip():
                 first = first if words else number
-                words += words_of(number, text)
+                words += _words_of(file, number, text, is_first=not words)
             elif words:
                 yield first, sentence(words)
                 words = []
     if words:
         yield first, sentence(words)
+
+
+def _words_of(file: InputPiece, number: int, line: str, *, is_first: bool) -> list[str]:
+    """Return the word of a line of CoNLL-U; empty if the line contains no word."""
+    if line.startswith("#"):
+        return []
+    cells = line.split("\t")
+    is_word = cells[0].isdecimal()
+    if len(cells) != CELLS or not (is_word or NO_WORD.fullmatch(cells[0])):
+        refuse(file, number, f"not CoNLL-U. A line has {CELLS} columns, first an id")
+    if cells[0] == "1" and not is_first:
+        refuse(file, number, "the id is 1 again. Put an empty line before each sentence")
+    return [cells[1]] if is_word else []
 
 
 def column_number(file: InputPiece, line: bytes, column: str) -> str:
@@ -209,6 +204,8 @@ def place_of(column: str) -> Optional[int]:
 def _find(file: InputPiece, number: int, names: list[str], column: str) -> int:
     if column not in names:
         refuse(file, number, f"no column '{column}', but {listed(names)}. Set `column` to one")
+    if names.count(column) > 1:
+        refuse(file, number, f"several columns have the name '{column}'. Set `column` to a number")
     return names.index(column)
 
 
@@ -218,5 +215,7 @@ def cell_of(file: InputPiece, number: int, cells: list[str], place: int) -> str:
     RAISES (ValueError): The line has no such column.
     """
     if place >= len(cells):
-        refuse(file, number, f"no column {place + 1}: the line has {len(cells)} columns")
+        is_empty = cells == [""]
+        advice = ". If the file has one word per line, its name must end in .conll" * is_empty
+        refuse(file, number, f"no column {place + 1}: the line has {len(cells)} columns{advice}")
     return cells[place]

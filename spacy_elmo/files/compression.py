@@ -6,8 +6,10 @@ file whose name is wrong is not read in another way by other programs.
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, Optional
@@ -28,6 +30,7 @@ UNPACK_ERRORS = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError),
     *([] if _zstd is None else [_zstd.ZstdError]),
 )
+_CUT = "Compressed file ended before the end-of-stream marker was reached"  # Message of Python.
 _ICONV = "Convert it: `iconv -f {} -t utf-8 OLD > NEW`"
 _FIRST_BYTES = {
     b"\xff\xfe\0\0": f"is in UTF-32, not in UTF-8. {_ICONV.format('utf-32')}",
@@ -81,21 +84,65 @@ def unpack(stream: Any, compression: str) -> Any:
 
     stream (BinaryIO): The file.
     compression (str): One of `COMPRESSED`.
-    RETURNS (BinaryIO): The unpacked file. Reading can raise `UNPACK_ERRORS`.
+    RETURNS (BinaryIO): The unpacked file. It can be read forward only, which can raise
+        `UNPACK_ERRORS`.
     RAISES (ValueError): This installation cannot read the compression.
     """
     if compression == ".gz":
         return gzip.open(stream)
     if compression == ".xz":
-        return lzma.open(stream)
+        return io.BufferedReader(_Streams(stream, lzma.LZMADecompressor))
     if compression == ".bz2":
-        return bz2.open(stream)
+        return io.BufferedReader(_Streams(stream, bz2.BZ2Decompressor))
     if _zstd is None:
         raise ValueError(
             ".zst files need Python 3.14 or the package backports.zstd. Run `pip install "
             "backports.zstd`, or unpack the file."
         )
     return _zstd.open(stream, "rb")
+
+
+class _Streams(io.RawIOBase):
+    """Unpacked content of a file of one or several compressed streams.
+
+    The readers of `lzma` and `bz2` end without an error at a later stream that is damaged, such as
+    one of `pbzip2`: they take it for garbage. So the rest of the file would be lost.
+
+    file (BinaryIO): The compressed file.
+    make_unpacker (Callable): Makes the decompressor of a stream.
+    """
+
+    def __init__(self, file: Any, make_unpacker: Callable[[], Any]):
+        self.file = file
+        self.make_unpacker = make_unpacker
+        self.unpacker = make_unpacker()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        while not data:
+            packed = b""
+            if self.unpacker.eof:
+                packed = self._next_stream()
+                if not packed:
+                    return 0
+                self.unpacker = self.make_unpacker()
+            elif self.unpacker.needs_input:
+                packed = self.file.read(io.DEFAULT_BUFFER_SIZE)
+                if not packed:
+                    raise EOFError(_CUT)
+            data = self.unpacker.decompress(packed, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _next_stream(self) -> bytes:
+        """Return the first bytes of the next stream. The zeros between streams are padding."""
+        packed = self.unpacker.unused_data.lstrip(b"\0")
+        while not packed and (block := self.file.read(io.DEFAULT_BUFFER_SIZE)):
+            packed = block.lstrip(b"\0")
+        return bytes(packed)
 
 
 def is_broken(error: BaseException) -> bool:

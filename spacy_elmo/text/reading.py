@@ -400,12 +400,16 @@ def tokens_or_text(record: Mapping[str, Any]) -> Union[str, list[str]]:
     record (Mapping[str, Any]): The object.
     RETURNS (Union[str, List[str]]): `tokens`, if it is a list of strings, or else the string
         `text`, also if `tokens` is empty. An empty string, if the one that exists is null.
-    RAISES (ValueError): The object has neither.
+    RAISES (ValueError): The object has neither, or only some of the `tokens` are strings.
     """
     tokens, text = record.get("tokens"), record.get("text")
+    kinds = set(map(type, tokens)) if isinstance(tokens, list) else set()
+    # A list without a string, such as token ids, contains no words: the text is read.
+    if kinds != {str} and kinds & {str, bytes}:
+        raise ValueError("'tokens' must be a list of strings, but contains other values")
     # Empty tokens beside a text are a missing value, not a sentence without tokens.
     is_missing = not tokens and isinstance(text, str) and text
-    if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens) and not is_missing:
+    if isinstance(tokens, list) and kinds <= {str} and not is_missing:
         return tokens
     if text is None and tokens is None and not record.keys().isdisjoint(CONTENT):
         return ""

@@ -66,7 +66,10 @@ UNKNOWN += "<text id='3'>\n<s>\n#three\tO\n<s>\tO\nfour\tO\n</s>\n\n# of one col
 IDS = "1-2\tvom\tX\n1\tvon\tX\n2\tdem\tX\n2.1\tnicht\tX\n3\tHaus\tX\n\n1\tEr\tX\n"
 ONE_COLUMN = "# any text\nThe\n#end\n\n#\n<user>\n"
 # Columns are separated by spaces and tabs only.
-SPACED = [f"{space}10{space}000" for space in "\u00a0\u202f\u2028\u2009\x85\x0b\x1c"]
+SPACES = "\u00a0\u202f\u2028\u2009\x85\x0b\x1c"
+A_TO_B = " ".join(["a", *SPACES, "b"])
+WORDS = "\n".join(["a", *SPACES, "b", "", "c", " \t", "d"])
+SPACED = [f"{space}10{space}000" for space in SPACES]
 COLUMNS = "".join(f"{word}  N O\n{word}\tN\tO\n" for word in SPACED)
 SPACED_TWICE = " ".join(f"{word} {word}" for word in SPACED)
 TSV = "id\ttext\tlabel\r\n7\tThe end\tA\r\n8\t\tB\r\n9\tIt's \"late\tC\r\n"
@@ -90,6 +93,8 @@ INPUTS = [
     ("x.conll", IDS, {"column": "2"}, {0: "von dem Haus", 1: "Er"}, [3, 1]),
     ("x.conll", IDS, {"column": "1"}, {0: "1-2 1 2 2.1 3", 1: "1"}, [5, 1]),
     ("x.conll", COLUMNS, {}, {0: SPACED_TWICE}, [14]),
+    # A line of other white space is a word, not an empty line.
+    ("x.conll", WORDS, {}, {0: A_TO_B, 1: "c", 2: "d"}, [9, 1, 1]),
     ("x.conll", COLUMNS, {"column": "3"}, {0: " ".join("O" * 14)}, [14]),
     ("x.tsv", TSV, {"column": "text"}, ROWS, [2, 0, 2]),
     ("x.tsv", TSV, {"column": "text", "format": "text"}, ROWS, [2, 0, 4]),
@@ -199,6 +204,23 @@ def test_running_text_is_noticed(folder, tiny_weights, name, text, is_running):
             embed_corpus(str(tiny_weights), name, folder / "out.npz", **settings)
     shown = [str(one.message) for one in caught if "looks like running text" in str(one.message)]
     assert [text.split()[0] for text in shown] == [name] * is_running
+
+
+@pytest.mark.parametrize(
+    ("text", "is_words"),
+    [
+        ("TOKEN\tTAG\r\n# id = 1\r\nThe\tO\r\n\r\nend\tO\r\n", True),
+        ("text\tlabel\nThe end\tA\n\n\n", False),
+        ("text\n\nThe end\n", False),  # A table of one column, with an empty cell.
+    ],
+)
+def test_a_table_of_words_is_noticed(folder, tiny_weights, text, is_words):
+    (folder / "x.tsv").write_text(text)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        embed_corpus(str(tiny_weights), "x.tsv", folder / "out.npz", column="1")
+    shown = ["like a file with one word per line" in str(one.message) for one in caught]
+    assert shown == [True] * is_words
 
 
 def test_tables_in_a_folder_need_a_column(folder, tiny_weights, embed_to):
@@ -315,6 +337,21 @@ def parquet_of(texts):
     return file.getvalue()
 
 
+def parquet_without_columns():
+    file = io.BytesIO()
+    pq.write_table(pa.table({"text": ["a"]}).select([]), file)
+    return file.getvalue()
+
+
+def damaged(packed):
+    """Change a byte in the middle."""
+    middle = len(packed) // 2
+    return packed[:middle] + bytes([packed[middle] ^ 255]) + packed[middle + 1 :]
+
+
+LATIN_TEXT = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\4\0\0\0"), pa.py_buffer(b"caf\xe9")]
+)
 REFUSED = [
     ("x.txt", b"", "contains no text"),
     ("x.txt", b"one\ntw\xff\n", "line 2: not UTF-8"),
@@ -338,19 +375,34 @@ REFUSED = [
     ("x.txt.gz", gzipped(b"one\n" * 9)[:-5], "the compressed file is broken"),
     ("x.txt.xz", lzma.compress(b"one\n" * 9)[:-5], "the compressed file is broken"),
     ("x.txt.bz2", b"one\n", "the compressed file is broken"),
+    *(
+        (f"x.txt{name}", pack(b"one\n") + damaged(pack(LINES.encode())), r"broken after line \d: ")
+        for name, pack in PACKERS.items()
+    ),
+    *(
+        (f"x.txt{name}", pack(b"one\n") + b"other" * 9 + pack(b"two\n"), "broken after line 1: ")
+        for name, pack in PACKERS.items()
+    ),
     ("x.jsonl", b'{"text": "a"}\n{"text": "caf\xe9"}\n', "x.jsonl, line 2: not UTF-8; if it is"),
     ("x.jsonl", b'{"text": "a"}\n{"txt": 1}\n', "line 2: no 'tokens'"),
+    ("x.jsonl", b'{"tokens": ["a", 1], "text": "a"}\n', "line 1: 'tokens' must be a list of str"),
+    ("x.jsonl", b'{"tokens": [null, "a"], "text": "a"}', "line 1: 'tokens' must be a list of str"),
     ("x.jsonl", b'\n{"tokens": ["\\ud800"]}\n', "line 2: 'tokens' contain a lone surrogate"),
     ("x.conllu", b"1\tone\n", "line 1: not CoNLL-U"),
     ("x.conllu", b"a-b\tone" + 8 * b"\t_" + b"\n", "line 1: not CoNLL-U"),
     ("x.conllu", b"# a comment\n", "no sentence in"),
+    ("x.conllu", b"1\tone" + 8 * b"\t_" + b"\n1\tone" + 8 * b"\t_", "line 2: the id is 1 again"),
+    ("x.parquet", parquet_without_columns(), "no sentence in x.parquet"),
+    ("x.parquet", parquet_of(LATIN_TEXT), r"row 0 \(from 0\): .* decode byte 0xe9"),
     ("x.conllu", b"1\t\xff" + 8 * b"\t_" + b"\n", "line 1: not UTF-8"),
     ("x.spacy", b"no DocBin", "is not a .spacy file"),
     ("x.tsv", b"id\ttxt\n1\ta\n", "line 1: no column 'text', but id, txt"),
     ("x.tsv", b"id\ttext\n1\n", "line 2: no column 2: the line has 1"),
     ("x.tsv", b"id\ttext\n", "no sentence in"),
+    ("x.tsv", b"text\ttext\na\tb\n", "line 1: several columns have the name 'text'"),
+    ("x.tsv", b"#\ttext\n1\ta\n\n1\tb\n", r"line 3: no column 2.* must end in \.conll"),
     ("x.conll", b"a O\n", "columns of .conll files have numbers, from 1, not 'text'"),
-    ("x.txt", b"a b c d e\n", "has 5 tokens .*`max_tokens=5`"),
+    ("x.txt", b"a\na b c d e\n", "x.txt, line 2: .* has 5 tokens .*`max_tokens=5`"),
     ("x.pdf", b"text", "its suffix names no format"),
 ]
 

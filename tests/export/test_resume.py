@@ -1,6 +1,8 @@
 """Resumed runs of `embed`: finished shards are used, and other settings or changed files are
 refused."""
 
+import bz2
+import lzma
 import os
 import shutil
 import sys
@@ -194,16 +196,23 @@ def test_long_settings_of_npz_are_stored(folder, embed, monkeypatch):
         embed(resume=True)
 
 
-def test_the_number_of_parts_of_a_compressed_file_is_limited(folder, monkeypatch):
-    """Each part unpacks the file from its start."""
+@pytest.mark.parametrize(
+    ("name", "pack"), [("gz", gzipped), ("xz", lzma.compress), ("bz2", bz2.compress)]
+)
+def test_the_number_of_parts_of_a_compressed_file_is_limited(folder, monkeypatch, name, pack):
+    """Each part unpacks the file from its start. The file has two streams."""
     monkeypatch.setattr(planning, "SHARD_SIZE", 1000)
     monkeypatch.setattr(planning, "CHUNK_SIZE", 1000)
     monkeypatch.setattr(planning, "MAX_SHARDS", 5)
     data = random_text(2000).encode()
-    Path("x.txt.gz").write_bytes(gzipped(data))
-    plan = planning.make_plan([InputPiece("x.txt.gz")], None, ExportSettings())
+    path = Path(f"x.txt.{name}")
+    path.write_bytes(pack(data[:2500]) + pack(data[2500:]))
+    plan = planning.make_plan([InputPiece(str(path))], None, ExportSettings())
     pieces = [piece for shard in plan for piece in shard]
     assert 1 < len(pieces) <= 6
+    for piece in pieces:
+        with piece.open() as part:
+            assert part.read() == data[piece.start : piece.stop]
     assert [piece.start for piece in pieces] == [0, *(piece.stop for piece in pieces[:-1])]
     assert pieces[-1].stop == len(data)
 

@@ -112,7 +112,7 @@ def _read_documents(path: Path, column: str) -> Iterator[tuple[dict[str, str], l
         if not columns:
             columns = text.split("\t")
             _check_columns(path, columns, column)
-        elif not text.strip():
+        elif not text.strip(" \t"):
             if lines:
                 yield about, lines
             about, lines = {}, []
@@ -120,7 +120,7 @@ def _read_documents(path: Path, column: str) -> Iterator[tuple[dict[str, str], l
             about.update(_parse_comment(text))
         else:
             cells = text.split("\t")
-            if len(cells) != len(columns) or not cells[0].strip():
+            if len(cells) != len(columns) or not cells[0].strip(" "):
                 raise ValueError(
                     f"{path}:{number}: expected a token and {len(columns) - 1} more columns "
                     f"between tabs, as in the header, found {text[:60]!r}"
@@ -147,6 +147,8 @@ def _check_columns(path: Path, columns: Sequence[str], column: str) -> None:
         raise ValueError(
             f"{path} has no entities in a column '{column}'. Give one of: {', '.join(known)}"
         )
+    if columns.count(column) > 1:
+        raise ValueError(f"{path}:1: several columns have the name '{column}'. Rename all but one")
 
 
 def _parse_comment(text: str) -> dict[str, str]:

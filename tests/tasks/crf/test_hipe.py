@@ -121,6 +121,12 @@ def test_documents_without_sentences(tmp_path):
     assert (one.text, two.text) == ("In ", "Rom ")
 
 
+def test_a_token_can_be_white_space(tmp_path):
+    (tmp_path / "a.tsv").write_text("TOKEN\tNE-COARSE-LIT\n\u00a0\tO\nRom\tB-loc\n", "utf8")
+    (doc,) = read(tmp_path / "a.tsv")
+    assert [token.text for token in doc] == ["\u00a0", "Rom"]
+
+
 def test_every_column_of_tags_can_be_read(tmp_path):
     lines = ["Rath O _ NE-FINE-LIT=B-org.adm NE-NESTED=O", "Rom O _ NE-FINE-LIT=O NE-NESTED=B-loc"]
     path = write(tmp_path / "a.tsv", lines)
@@ -156,6 +162,8 @@ def test_hidden_tags_are_no_annotation(tmp_path):
         ("TOKEN\tNE-COARSE-LIT\tMISC\nWien\tO\n", r"a\.tsv:2: expected a token and 2 more"),
         ("TOKEN\tNE-COARSE-LIT\tMISC\n\tO\t_\n", r"a\.tsv:2: expected a token"),
         ("TOKEN\tNE-COARSE-LIT\tMISC\n\nWien\tLOC\t_\n", r"a\.tsv:3: expected the tag O, .*'LOC'"),
+        ("TOKEN\tNE-COARSE-LIT\tNE-COARSE-LIT\nWien\tO\tO\n", r"a\.tsv:1: several columns have"),
+        ("TOKEN\tNE-COARSE-LIT\tMISC\nWien\tO\t_\n\u00a0\n", r"a\.tsv:3: expected a token"),
         ("TOKEN\tNE-COARSE-LIT\tMISC\nWien\tB-\t_\n", r"a\.tsv:2: expected the tag O, .*'B-'"),
         ("TOKEN\tNE-COARSE-LIT\tMISC\nW\udcffn\tO\t_\n", r"a\.tsv:2: not UTF-8"),
     ],
