@@ -18,6 +18,7 @@ import resource
 import statistics
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import spacy
@@ -40,18 +41,17 @@ def make_pipelines(
     pipelines = {}
     for variant in variants:
         trial = Trial("ner", "wnut17", variant)
-        for model in models if variant == "input" else models[:1]:
-            places = Places(corpus, model, vectors=vectors)
+        choices = product(models, precisions) if variant == "input" else [(models[0], "")]
+        for model, precision in choices:
+            places, name = Places(corpus, model, vectors=vectors), variant
             if places.missing(trial):
                 print(f"{variant}: left out, {places.missing(trial)[0]} is missing")
                 continue
-            if variant != "input":
-                pipelines[variant] = init_nlp(prepare(trial, places, {}).config)
-                continue
-            for precision in precisions:
-                config = prepare(trial, places, {}).config
+            config = prepare(trial, places, {}).config
+            if precision:
                 config["components"]["elmo"]["precision"] = precision
-                pipelines[f"{variant} {Path(model).stem} {precision}"] = init_nlp(config)
+                name = f"{variant} {Path(model).stem} {precision}"
+            pipelines[name] = init_nlp(config)
     return pipelines
 
 

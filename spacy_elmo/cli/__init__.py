@@ -12,17 +12,8 @@ from .errors import command
 
 # The modules of the commands, in the order in which `--help` lists them.
 COMMANDS = (
-    *("ask", "convert", "corpus", "download", "embed", "evaluate"),
-    *(
-        "extract",
-        "info",
-        "init_pretraining",
-        "init_training",
-        "mix",
-        "neighbors",
-        "perplexity",
-        "pretrain",
-    ),
+    *("ask", "convert", "corpus", "download", "embed", "evaluate", "extract"),
+    *("info", "init_pretraining", "init_training", "mix", "neighbors", "perplexity", "pretrain"),
     *("probe", "robustness", "sample", "senses", "substitutes", "wsd"),
 )
 _HOME = re.compile(r"\A((?:--[\w.-]+=)?)(~(?:/.*)?)\Z", re.DOTALL)

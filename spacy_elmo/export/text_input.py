@@ -215,7 +215,8 @@ def cell_of(file: InputPiece, number: int, cells: list[str], place: int) -> str:
     RAISES (ValueError): The line has no such column.
     """
     if place >= len(cells):
-        is_empty = cells == [""]
-        advice = ". If the file has one word per line, its name must end in .conll" * is_empty
-        refuse(file, number, f"no column {place + 1}: the line has {len(cells)} columns{advice}")
+        problem = f"no column {place + 1}: the line has {len(cells)} columns"
+        if cells == [""]:
+            problem += ". If the file has one word per line, its name must end in .conll"
+        refuse(file, number, problem)
     return cells[place]

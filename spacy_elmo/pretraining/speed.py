@@ -11,7 +11,6 @@ import torch
 from ..language_model.processes import Processes
 from ..text.corpus import Corpus, read_corpus
 from ..text.prepare import open_corpus
-from ..text.reading import read_sentences
 from .budget import Budget
 from .config import PretrainingConfig
 from .texts import InputText
@@ -69,8 +68,7 @@ def _beginning(config: PretrainingConfig, n_tokens: int) -> Corpus:
     text = InputText(config.corpus.train)
     if text.prepared is not None:
         return open_corpus(text.prepared)
-    sentences = read_sentences(text.files, format=config.corpus.format, lang=config.lang)
-    return read_corpus(_first(sentences, n_tokens), str(text))
+    return read_corpus(_first(text.read(config), n_tokens), str(text))
 
 
 def _first(sentences: Iterable[list[str]], n_tokens: int) -> Iterator[list[str]]:

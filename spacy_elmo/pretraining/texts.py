@@ -1,5 +1,6 @@
 """Training text and held-out text of a run."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Optional, Union
@@ -53,6 +54,13 @@ class InputText:
         """
         return find_files(self.inputs)
 
+    def read(self, config: PretrainingConfig) -> Iterator[list[str]]:
+        """Read the sentences of the text files, one at a time.
+
+        RAISES (ValueError): A file cannot be read.
+        """
+        return read_sentences(self.files, format=config.corpus.format, lang=config.lang)
+
 
 class InputTexts:
     """Training text and held-out text of a run.
@@ -105,5 +113,4 @@ def open_texts(
     train = open_corpus(folder)
     if dev.prepared is not None:
         return train, open_corpus(dev.prepared)
-    sentences = read_sentences(dev.files, format=settings.format, lang=config.lang)
-    return train, read_corpus(sentences, str(dev))
+    return train, read_corpus(dev.read(config), str(dev))

@@ -68,7 +68,7 @@ def _output_names(files: list[Path]) -> list[str]:
     """
     named: dict[str, Path] = {}
     for file in files:
-        whole = file.name.removesuffix(file.suffix) if compression_of(file.name) else file.name
+        whole = file.stem if compression_of(file.name) else file.name
         name = f"{Path(whole).stem}.txt"
         if name in named:
             raise ValueError(

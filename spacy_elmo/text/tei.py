@@ -91,7 +91,7 @@ class _Reader:
             for child in _preferred(element):
                 self.read(child, in_paragraph)
         else:
-            # In files with an element for each word, often no space separates the words.
+            # A file with an element for each word often has no spaces between the words.
             around = _PARAGRAPH if is_separate else " " if name == "w" else ""
             has_text = any(text.strip() for text in _own_text(element))
             in_paragraph = in_paragraph or name in PARAGRAPHS or has_text

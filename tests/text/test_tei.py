@@ -46,7 +46,7 @@ def text_of(body, left_out=LEFT_OUT, front="", back=""):
         ("Be\n  <pb break='no' n='3'/><lb/>\n  satzung", "Besatzung"),
         ("Be-<lb break='no'/>satzung wo- <pb break='no'/> hin", "Be-\nsatzung wo-\nhin"),
         ("Be-<fw>Page 3</fw><pb/><lb/>\nsatzung", "Be-\nsatzung"),
-        # What the printer or the editor put between the words.
+        # The printer or the editor put these elements between the words.
         ("a <gap><desc>two words</desc></gap> b<figure><p>c</p></figure>", "a b"),
         ("a<index><term>entry</term></index> b<!-- no --> c<?no no?>", "a b c"),
         ("<label>ANNE</label> Come.<stage>She goes.</stage>", "Come."),
