@@ -135,6 +135,7 @@ wheels: $(STAMP)
 	$(BIN)/python wheels/model.py en_small dist
 	$(BIN)/python wheels/model.py en_medium dist
 	$(BIN)/python wheels/model.py de_historical dist
+	$(BIN)/python wheels/model.py fr_historical dist
 	$(BIN)/python wheels/model.py en_elmo_web_sm dist
 	$(BIN)/python wheels/model.py de_elmo_historical_sm dist
 

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 
 from spacy_elmo.weights import BUNDLED, locate
 
-from helpers.page_blocks import run_page
+from helpers.page_blocks import ROOT, run_page
 from helpers.wheels import SPACY, TRAINED, builder, install
 
 pytestmark = pytest.mark.pipelines
@@ -20,6 +20,8 @@ pytestmark = pytest.mark.pipelines
 SENTENCES = {"en_small": ("en", "The bank lends money.", "Wikipedia")}
 SENTENCES |= {"en_medium": ("en", "The bank lends money.", "changelog")}
 SENTENCES |= {"de_historical": ("de", "Der größte Theil der Stadt.", "Dingler")}
+SENTENCES |= {"fr_historical": ("fr", "Il demeuroit à Paris.", "ELTeC")}
+RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 
 
 @pytest.fixture(params=builder.MODELS)
@@ -79,6 +81,12 @@ def test_a_trained_pipeline_loads_and_analyses(model, installed):
     assert nlp.meta["performance"]["ents_f"] > 0.4
     assert f'license = "{nlp.meta["license"]}"' in (installed / "pyproject.toml").read_text("utf8")
     assert {source["license"] for source in nlp.meta["sources"]}
+
+
+def test_a_release_publishes_each_wheel(model):
+    """The workflow selects the files of a package by their name."""
+    entry = f"- package: {model.package}\n            files: {model.module}-*\n"
+    assert entry in RELEASE.read_text("utf8")
 
 
 def test_other_weights_need_another_version(model, tmp_path):

@@ -23,7 +23,6 @@ from subprocess import run
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
-LICENSE = "CC-BY-SA-4.0"
 AUTHOR = "the spacy-elmo developers"
 
 
@@ -36,6 +35,7 @@ class Model:
     version (str): Version of the wheel.
     checksum (str): SHA-256 of the files that belong to this version (see `weights`).
     folder (str): Folder of the files, relative to the checkout.
+    license (str): SPDX identifier of the license of the weights.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Model:
     version: str
     checksum: str
     folder: str
+    license: str = "CC-BY-SA-4.0"
 
     @property
     def module(self) -> str:
@@ -105,7 +106,7 @@ class LanguageModel(Model):
         convert(self.weights, folder, format="pipeline", dtype="float16", allow_loss=True)
         meta_file = folder / "meta.json"
         meta = json.loads(meta_file.read_text("utf8"))
-        meta.update(name=self.module, version=self.version, license=LICENSE, author=AUTHOR)
+        meta.update(name=self.module, version=self.version, license=self.license, author=AUTHOR)
         meta["description"] = self.description
         meta_file.write_text(json.dumps(meta, indent=2), "utf8")
 
@@ -172,6 +173,14 @@ _MODELS = (
         checksum="527ddaee3a30bd509cec5a16cdd9373d79a584e2e47678d8bd3cb58c5bfdd294",
         folder="wheels",
     ),
+    LanguageModel(
+        name="fr_historical",
+        description="Language model of French of 1840 to 1920 for spacy-elmo, as a spaCy pipeline",
+        version="1.0.0",
+        checksum="",
+        folder="wheels",
+        license="CC-BY-4.0",
+    ),
     Pipeline(
         name="en_elmo_web_sm",
         description="English pipeline with ELMo for text of the web",
@@ -198,7 +207,7 @@ name = "{model.package}"
 version = "{model.version}"
 description = "{model.description}"
 readme = "README.md"
-license = "{LICENSE}"
+license = "{model.license}"
 license-files = ["ATTRIBUTION.md"]
 authors = [{{name = "{AUTHOR}"}}]
 requires-python = ">=3.10"
@@ -258,7 +267,7 @@ def write_sources(model: Model, folder: Path) -> None:
     model.write_pipeline(package / "pipeline")
     # `spacy info` reads the copy.
     shutil.copy(package / "pipeline" / "meta.json", package)
-    values = {"model": model, "LICENSE": LICENSE, "AUTHOR": AUTHOR}
+    values = {"model": model, "AUTHOR": AUTHOR}
     (package / "__init__.py").write_text(MODULE.format(**values), "utf8")
     (folder / "pyproject.toml").write_text(PYPROJECT.format(**values), "utf8")
     shutil.copy(model.card, folder / "README.md")

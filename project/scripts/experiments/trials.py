@@ -39,7 +39,7 @@ NAMED_MODELS = ("en_small",)
 # Frozen transformer in place of the language model; see transformer.py.
 TRANSFORMER = "transformer"
 # Experiments that also measure scores on damaged words.
-ROBUSTNESS = ("robustness", "historical")
+ROBUSTNESS = ("robustness", "historical", "french")
 VARIANTS = (
     *("tok2vec", "bilstm", "elmo", "input", "output", "input_output", "crf_input", "taglm"),
     *("top", "average", "layer_0", "layer_1", "lambda_1", "lambda_0.001", "rate_10"),

@@ -4,7 +4,8 @@
 is the readable reference and the fallback. Invariant: each compiled kernel computes the same as the
 reference. The tests compare them.
 
-The default is the fastest kernel that was built and that the processor supports. Set
+The default is the fastest kernel that was built and that the processor supports: the last one of
+`KERNELS` that is worthwhile there (see `processor.h`). Set
 `SPACY_ELMO_KERNEL` to `numpy` or to one of `KERNELS` to use another kernel. `resolve_precision`
 chooses the number format for a kernel.
 """
@@ -42,7 +43,7 @@ def find_kernel(name: str = "") -> Kernel:
         raise ValueError(f"{VARIABLE} is '{wanted}'. Set it to one of {', '.join(known)}.")
     for kind in [wanted] if wanted else reversed(KERNELS):
         library = load_compiled(kind)
-        if library is not None:
+        if library is not None and (wanted or library.elmo_is_worthwhile()):
             return CompiledKernel(kind, library)
     if wanted not in ("", NUMPY):
         raise ValueError(

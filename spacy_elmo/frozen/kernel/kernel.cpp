@@ -380,5 +380,8 @@ EXPORT void elmo_convolve(const float* table, const int32_t* index, int64_t n, i
 // Return whether the processor can run this kernel. Nothing else may be called before.
 EXPORT int elmo_is_supported() { return is_supported(); }
 
+// Return whether the kernel is a good default on this processor.
+EXPORT int elmo_is_worthwhile() { return is_worthwhile(); }
+
 // Python locates the file but never imports it. setuptools exports this symbol on Windows.
 EXPORT void* KERNEL_INIT() { return nullptr; }
