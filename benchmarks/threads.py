@@ -1,32 +1,26 @@
-"""Speed of prediction with both directions in parallel threads, and with one thread.
+"""Speed of prediction with one and with two threads: words per second of a pipeline with `elmo`.
 
-    python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 0
-    python benchmarks/threads.py TEXT --size original --batch 1 8 --threads 2 --busy 1
+    python benchmarks/threads.py TEXT --weights en_small --precision float32 auto
+    python benchmarks/threads.py TEXT --size original --batch 1 8 --busy 1
 
-Both take turns on the same sentences (TEXT has one per line), with all token vectors in the cache.
-With `--busy 1`, another program uses one core all the time. The weights are random, unless you give
-`--weights`.
+The numbers of threads take turns on the same sentences: the first 20 words of lines of TEXT, with
+all token vectors in the cache. The figures are medians of elapsed time. With `--busy 1`, another
+program uses one core all the time. The weights are random, unless you give `--weights`.
 """
 
 import argparse
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+import spacy
 import torch
-from inference import N_SENTENCES, busy_cores, make_batches, make_forward, run
-from language_models import SIZES, make_model
+from frozen import N_WORDS, run_pipe
+from inference import busy_cores
+from language_models import SIZES, add_elmo, make_model
 
-from spacy_elmo.frozen import recurrence, threads
-
-
-def one_thread(tasks: list[Callable], n_products: int) -> list:
-    """Run the tasks one after the other. Replaces `side_by_side`."""
-    return [task() for task in tasks]
-
-
-WAYS = {"side by side": threads.side_by_side, "one thread": one_thread}
+N_THREADS = (1, 2)
+SECONDS_OF_TURN = 0.3
 
 
 def main() -> None:
@@ -34,34 +28,40 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("--size", choices=SIZES, default="original")
     parser.add_argument("--weights", help="weights to read; default: random weights of --size")
-    parser.add_argument("--batch", type=int, nargs="+", choices=list(N_SENTENCES), default=[1, 8])
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", nargs="+", default=["float32"])
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8, 32, 128])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
         "--busy", type=int, default=0, help="number of other programs that use a core each"
     )
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
+    lines = (line.split() for line in args.text.open(encoding="utf8"))
+    sentences = [words[:N_WORDS] for words in lines if len(words) >= N_WORDS][: max(args.batch)]
     bilm = make_model(args.size, args.weights)
-    forward = make_forward(bilm, "float32")
-    for batch_size in args.batch:
-        batches = make_batches(args.text, batch_size)[:1]
-        n_tokens = sum(map(len, batches[0]))
-        rates: dict[str, list[float]] = {way: [] for way in WAYS}
-        run(bilm, forward, batches)
-        with busy_cores(args.busy):
-            for number in range(args.rounds + 1):
-                for way, function in WAYS.items():
-                    recurrence.side_by_side = function
-                    started = time.perf_counter()
-                    for _ in range(3):
-                        run(bilm, forward, batches, known=True)
-                    if number:  # The first round is a warm-up.
-                        rates[way].append(3 * n_tokens / (time.perf_counter() - started))
-        for way, values in rates.items():
-            title = f"{args.weights or args.size} batch {batch_size} busy {args.busy}  {way:12s}"
-            median, low, high = statistics.median(values), min(values), max(values)
-            print(f"{title} {median:6,.0f} tokens/s ({low:,.0f} to {high:,.0f})", flush=True)
+    for precision in args.precision:
+        nlp = spacy.blank("en")
+        add_elmo(nlp, bilm, precision=precision)
+        run_pipe(nlp, sentences)
+        for size in args.batch:
+            speeds: dict[int, list[float]] = {number: [] for number in N_THREADS}
+            with busy_cores(args.busy):
+                for _ in range(args.rounds):
+                    for number, found in speeds.items():
+                        torch.set_num_threads(number)
+                        run_pipe(nlp, sentences[:size])
+                        n_calls, started = 0, time.perf_counter()
+                        while (taken := time.perf_counter() - started) < SECONDS_OF_TURN:
+                            run_pipe(nlp, sentences[:size])
+                            n_calls += 1
+                        found.append(n_calls * size * N_WORDS / taken)
+            for number, found in speeds.items():
+                factor = statistics.median(b / a for a, b in zip(speeds[N_THREADS[0]], found))
+                print(
+                    f"{precision:8s} {size:3d} sentences, {number} threads "
+                    f"{statistics.median(found):7,.0f} words/s ({min(found):,.0f} to "
+                    f"{max(found):,.0f}), factor {factor:.2f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
