@@ -77,10 +77,15 @@ class PartialOutput:
     def check_again(self) -> None:
         """Check before a step that no other program has replaced the folder by a link.
 
+        A link that appears between this check and the step is followed. Only a program that may
+        rename files in the folder of the output can put it there, and it can also replace the
+        output itself.
+
         RAISES (ValueError): The folder, or a folder in it, is a link now.
         """
         check_ours(self.folder)
-        for path in (self.shards.path, self.whole.parent, self.whole):
+        joining = self.whole.parent
+        for path in (self.shards.path, joining, self.whole, joining / LOCK):
             if path.is_symlink():
                 raise ValueError(f"{path} is a link now, and is not followed. Delete it.")
 
@@ -95,6 +100,7 @@ class PartialOutput:
         with by_its_name(self.output):
             self.output.parent.mkdir(parents=True, exist_ok=True)
             make_ours(self.folder)
+            self.check_again()
             self.whole.parent.mkdir(exist_ok=True)
         with lock(self.whole.parent / LOCK):
             self.check_again()

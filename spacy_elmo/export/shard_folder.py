@@ -83,9 +83,13 @@ class ShardFolder(NamedTuple):
         RETURNS (Optional[str]): Description of the problem; None if the shard is unchanged.
         """
         try:
-            return self.folder.compare(name, self._read_record(name)["files"])
+            files = self._read_record(name)["files"]
         except (ValueError, OSError) as error:
             return f"{_record_name(name)} cannot be used ({error})"
+        try:
+            return self.folder.compare(name, files)
+        except (ValueError, OSError) as error:
+            return f"it cannot be read ({error})"
 
     def counts(self) -> EntryCounts:
         """Return the sum of the counts of all shards. All shards must exist."""

@@ -1,6 +1,7 @@
 """Unfinished outputs that were damaged or edited: never a wrong vector, and one line of advice."""
 
 import json
+import os
 import shutil
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from helpers.prepared import content
 from helpers.written_vectors import SENTENCES
 
 pytestmark = pytest.mark.corpora
+
+SHARD = "part-00002-of-00007.parquet"
 
 
 @pytest.fixture
@@ -139,6 +142,20 @@ def test_a_damaged_shard_is_named_and_stays(shard, format):
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     shard(output_format=format)
     assert content(Path("out")) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [(SHARD, "it cannot be read"), (f"_{SHARD}.json", f"_{SHARD}.json cannot be used")],
+)
+def test_a_file_of_a_shard_that_cannot_be_read_is_named(shard, name, problem):
+    """A FIFO cannot be read, like a file without permission, which the administrator can read."""
+    shard()
+    Path("out", name).unlink()
+    os.mkfifo(Path("out", name))
+    with pytest.raises(ValueError, match=rf"\n{SHARD}: {problem} \(.*/{name}: .*Delete this"):
+        shard()
 
 
 def test_a_shard_of_another_number_or_folder_is_refused(shard):

@@ -18,7 +18,7 @@ import spacy_elmo.export.plan as planning
 import spacy_elmo.export.sharding as sharding
 from spacy_elmo.export import ExportSettings
 from spacy_elmo.export.pieces import InputPiece
-from spacy_elmo.files import lock
+from spacy_elmo.files import lock, make_ours
 from spacy_elmo.weights import safetensors_file
 
 from helpers.calls import note_calls
@@ -356,6 +356,23 @@ def test_a_link_in_the_place_of_the_unfinished_output_is_not_followed(
         embed()
     assert content(victim) == swap.content
     assert not (folder / "out.npz").exists()
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("name", ["shards", "joining", "joining/whole", "joining/lock"])
+def test_a_link_in_an_earlier_unfinished_output_is_not_followed(embed, folder, name, force):
+    """Other programs can put a link there between two runs."""
+    make_ours(folder / "out.npz.part")
+    link, victim = folder / "out.npz.part" / name, folder / "victim"
+    link.parent.mkdir(exist_ok=True)
+    if "/" in name:
+        victim.write_text("mine")
+    else:
+        victim.mkdir()
+    link.symlink_to(victim)
+    with pytest.raises(ValueError, match=f"{name} is a link now, and is not followed"):
+        embed(force=force)
+    assert victim.read_text() == "mine" if "/" in name else not content(victim)
 
 
 @pytest.mark.parametrize("n_bytes", [240, 251, 255])
