@@ -162,6 +162,8 @@ def _line(error: BaseException) -> str:
     """Return the message of an error as one line, without the number of a system error."""
     if isinstance(error, PermissionError) and error.filename:
         return f"{error.filename}: no permission. Give another path, or change its permissions"
+    if isinstance(error, (FileExistsError, NotADirectoryError)) and error.filename:
+        return f"{error.filename}: a file is where a folder is needed. Give another path"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
     if isinstance(error, (MemoryError, RuntimeError)):

@@ -70,6 +70,8 @@ def test_files_stay_without_force_and_closed_folders_are_named(folder, name, arg
         assert target.read_text() == "mine"
         run(arguments, target, "--force")
         assert target.read_bytes() != b"mine"
+    output = run(arguments, f"text.txt/{name}", status=1)
+    assert "text.txt" in output and "a file is where a folder is needed" in output
     full = folder / "open" / f"full-{name}"
     with room_for(0):
         output = run(arguments, full, status=1)
