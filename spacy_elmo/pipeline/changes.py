@@ -15,7 +15,6 @@ from spacy.util import load_config
 from ..embedding.settings import ElmoSettings
 from ..files import atomic_write
 from ..registry import registry
-from ..weights.attribution import names_pipe
 
 CONFIG_FILE = "config.cfg"
 BLOCKS = ("segmenter", "features")  # Settings whose value is made by a registered function.
@@ -41,12 +40,11 @@ def write_changes(
     changes (Mapping[str, Any]): The result of `changed_config`.
     sizes (Mapping[str, Any]): Sizes of the weights. The keys are names of settings in the block
         `model`. Empty if no weights were read.
-    folder (Path): The pipeline's folder. If its `meta.json` does not contain the pipe, nothing is
-        written.
+    folder (Path): The pipeline's folder.
     pipe (str): Name of the pipe.
     """
     file = folder / CONFIG_FILE
-    if not (changes or sizes) or not file.is_file() or not names_pipe(folder, pipe):
+    if not (changes or sizes) or not file.is_file():
         return
     config = load_config(file, interpolate=False)
     block = config.get("components", {}).get(pipe)

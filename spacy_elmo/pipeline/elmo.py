@@ -30,7 +30,7 @@ from ..frozen.model import FrozenBiLM
 from ..layers.bilm import BiLMModel, follow_weights
 from ..layers.fitting import AnyBiLM, precision_of
 from ..layers.scalar_mix import Layers
-from ..weights.attribution import write_in_pipeline
+from ..weights.attribution import names_pipe, write_in_pipeline
 from .changes import apply_changes, changed_config, write_changes
 from .replacing import ReplacedConfig, replace_listener
 from .training import Training
@@ -282,10 +282,14 @@ class Elmo(Training, TrainablePipe):
         # again from the old file.
         writers = {MODEL_FILE: lambda file: atomic_write(file, self._shim.to_bytes())}
         util.to_disk(path, writers, exclude)
+        folder, name = Path(path).parent, Path(path).name
+        if not names_pipe(folder, name):
+            return
+        self.take_name(name)  # spaCy saves the listeners later, with the name of this pipe.
         if self._shim.is_loaded and "model" not in exclude:
-            write_in_pipeline(self.bilm.provenance, Path(path).parent, self.name)
+            write_in_pipeline(self.bilm.provenance, folder)
         sizes = self._shim.config.all_sizes() if self._shim.is_loaded else {}
-        write_changes(changes, sizes, Path(path).parent, self.name)
+        write_changes(changes, sizes, folder, name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the weights from a folder that `to_disk` wrote.

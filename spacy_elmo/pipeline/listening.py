@@ -216,6 +216,19 @@ class Listening:
         nlp = self.home
         return nlp is not None and all(one is not self for _, one in nlp.components)
 
+    def take_name(self, name: str) -> None:
+        """Use the name that the pipe has in the pipeline that is being saved.
+
+        A pipe can have another name in a second pipeline, from which spaCy may have taken the name
+        of the pipe. Listeners save this name.
+
+        name (str): The name.
+        """
+        if name != self.name:
+            self.name = name
+            for node in self.connected_listeners():
+                node.upstream = cast(Upstream, self)
+
     def _lost_listeners(self) -> list[tuple[ElmoListener, str]]:
         return [
             (node, component_name)

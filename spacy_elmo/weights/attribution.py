@@ -87,14 +87,11 @@ def names_pipe(folder: Path, pipe: str) -> bool:
     return isinstance(meta, dict) and pipe in meta.get("components", ())
 
 
-def write_in_pipeline(provenance: dict[str, Any], folder: Path, pipe: str) -> None:
+def write_in_pipeline(provenance: dict[str, Any], folder: Path) -> None:
     """Write attribution and license to the files of a pipeline that `spacy package` reads.
 
-    Call this function in `to_disk` of a pipe. At that point, spaCy has written `meta.json`. Nothing
-    is written to a folder that is not a pipeline with this pipe.
+    Call this function in `to_disk` of a pipe. At that point, spaCy has written `meta.json`.
     """
-    if not names_pipe(folder, pipe):
-        return
     write_attribution(provenance, folder / LICENSES_FILE)
     license = _licence(provenance)
     if attribution_of(provenance):

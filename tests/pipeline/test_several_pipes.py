@@ -259,6 +259,16 @@ def sourced(nlp):
     return new
 
 
+def saved_after_it_was_sourced(nlp):
+    """The pipe has another name in another pipeline. Both pipelines are saved and loaded."""
+    new, loaded = sourced(nlp), []
+    for one in (new, nlp):
+        one.to_disk(nlp.path)
+        loaded.append(spacy.load(nlp.path))
+    np.testing.assert_array_equal(*map(vectors_of, loaded))
+    return loaded[1]
+
+
 def one_more_before(nlp):
     nlp.add_pipe("first", name="third", source=spacy.load(nlp.path), before="tagger")
     nlp.to_disk(nlp.path)
@@ -287,7 +297,7 @@ def copied(nlp):
 
 
 CHANGES = [disabled_and_enabled, one_more_before, renamed_and_saved, sourced, trained_on]
-CHANGES += [initialized_while_it_is_disabled, copied]
+CHANGES += [initialized_while_it_is_disabled, copied, saved_after_it_was_sourced]
 
 
 @pytest.mark.training
