@@ -106,10 +106,10 @@ def test_a_change_of_the_model_is_saved_through_a_sourced_pipe(make_nlp, tmp_pat
 def test_a_change_is_saved_in_each_pipeline_that_has_the_pipe(make_nlp, tmp_path):
     """The pipe has another name in the other pipeline."""
     nlp, other = make_nlp(), spacy.blank("en")
-    other.add_pipe("elmo", source=nlp, name="other").mix = "top"
+    other.add_pipe("elmo", source=nlp, name="other").mix = "average"
     for one, name in ((nlp, "elmo"), (other, "other")):
         one.to_disk(tmp_path / name)
-        assert spacy.load(tmp_path / name).get_pipe(name).mix == "top"
+        assert spacy.load(tmp_path / name).get_pipe(name).mix == "average"
 
 
 def test_weights_and_alignment_can_change_until_they_are_read(make_nlp, narrow_weights, tmp_path):
