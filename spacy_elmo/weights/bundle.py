@@ -1,6 +1,7 @@
 """Content of a model in any format, and base class of the formats that read and write it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Optional
@@ -79,6 +80,7 @@ class Format(ABC):
     contents (str): Description of the content of a folder, for error messages.
     programs (str): Other programs that read the format. They need weights in float32.
     keeps_alignment (bool): Whether the format can store the alignment matrix.
+    rounds_softmax (bool): Whether `write` stores the softmax in the type of the biLM's weights.
     path (Path): The path that the user gave, such as an archive. `read_model` sets it.
     """
 
@@ -89,6 +91,7 @@ class Format(ABC):
     contents: ClassVar[str] = ""
     programs: ClassVar[str] = ""
     keeps_alignment: ClassVar[bool] = False
+    rounds_softmax: ClassVar[bool] = False
     path: Path
 
     @classmethod
@@ -181,13 +184,25 @@ class Format(ABC):
             )
         if bundle.bilm.alignment is not None and not cls.keeps_alignment:
             lost.append("the alignment matrix")
-        n_changed, largest = 0, 0.0
-        for name, weight in bundle.bilm.arrays().items():
-            errors = np.abs(cls.as_read(name, weight, dtype) - weight)
-            n_changed += int(np.count_nonzero(errors))
-            largest = max(largest, float(errors.max(initial=0.0)))
-        if n_changed:
-            lost.append(
-                f"precision ({n_changed:,} weights change in {dtype}, by up to {largest:.2g})"
-            )
+        weights = bundle.bilm.arrays()
+        read = (cls.as_read(name, weight, dtype) for name, weight in weights.items())
+        lost += _rounding("weights", weights.values(), read, dtype)
+        if bundle.prediction is not None and cls.rounds_softmax:
+            weights = bundle.prediction[0].arrays()
+            read = (rounded(weight, dtype) for weight in weights.values())
+            lost += _rounding("weights of the softmax", weights.values(), read, dtype)
         return lost
+
+
+def _rounding(
+    kind: str, weights: Iterable[np.ndarray], read: Iterable[np.ndarray], dtype: str
+) -> list[str]:
+    """Describe what weights lose if a reader gets `read` in their place; empty if nothing."""
+    n_changed, largest = 0, 0.0
+    for before, after in zip(weights, read):
+        errors = np.abs(after - before)
+        n_changed += int(np.count_nonzero(errors))
+        largest = max(largest, float(errors.max(initial=0.0)))
+    if not n_changed:
+        return []
+    return [f"precision ({n_changed:,} {kind} change in {dtype}, by up to {largest:.2g})"]

@@ -42,6 +42,7 @@ class PipelineFolder(SafetensorsFile):
         | {f"vocab/{name}" for name in _VOCAB_FILES}
     )
     contents = "pipeline with a single pipe, elmo"
+    rounds_softmax = False
 
     def __init__(self, folder: Path, file: Path):
         super().__init__(file)

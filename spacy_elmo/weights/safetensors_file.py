@@ -42,6 +42,7 @@ class SafetensorsFile(Format):
     name = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = (SUFFIX,)
     keeps_alignment = True
+    rounds_softmax = True
 
     def __init__(self, file: Path):
         self.file = file
