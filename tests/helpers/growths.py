@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from helpers.conversions import read_zip, write_zip
-from helpers.mutations import Mutation, join_safetensors, split_safetensors
+from helpers.mutations import Mutation
 
 Growth = Callable[[Path], None]
 MILLION = 10**6
@@ -65,15 +65,6 @@ def many_links(file: h5py.File) -> None:
     group, target = file.create_group("links"), file["RNN_0"]
     for i in range(20_000):
         group.id.links.create_hard(b"%d" % i, target.id, b".")
-
-
-@_in_hdf5
-def doubling_groups(file: h5py.File) -> None:
-    """2 ** 30 paths to the last one."""
-    group = file.create_group("RNN_0/doubling")
-    for _ in range(20):
-        group["b"] = group.create_group("a")
-        group = group["a"]
 
 
 @partial(_in_hdf5, libver="latest")
@@ -128,75 +119,29 @@ def chunks_of_one_number(file: h5py.File) -> None:
     file["more"] = np.ones(rows * dim, "float32")
 
 
-@partial(_in_hdf5, libver="latest")
-def type_of_many_members(file: h5py.File) -> None:
-    kind = np.dtype([(f"m{i}", "f4") for i in range(1000)])
-    name, _ = _take_kernel(file)
-    for each in (*(f"more{i}" for i in range(20)), name):
-        file.create_dataset(each, (1,), kind)
-
-
-@_in_hdf5
-def provenance_of_many_brackets(file: h5py.File) -> None:
-    file.attrs["spacy_elmo_provenance"] = "[" * 60_000
-
-
 # JSON and text
 
 
-def filters_by_the_hundred_thousand(folder: Path) -> None:
-    for path in (*folder.glob("options.json"), *folder.glob("sizes.json")):
-        sizes = json.loads(path.read_text("utf8"))
-        section = "char_cnn" if path.name == "options.json" else "token_embedder"
-        sizes.setdefault(section, {})["filters"] = [[1, 1]] * 100_000
-        path.write_text(json.dumps(sizes, separators=(",", ":")), "utf8")
+def settings_of_many_lists(folder: Path) -> None:
+    """Write settings that are as large as a reader accepts."""
+    for name in ("options.json", "config.json", "pipeline/meta.json"):
+        if (folder / name).exists():
+            (folder / name).write_text("[" + "[]," * 690_000 + "[]]", "utf8")
 
 
-def _settings(n_lists: int) -> Growth:
-    def many(folder: Path) -> None:
-        for name in ("options.json", "config.json", "pipeline/meta.json"):
-            if (folder / name).exists():
-                (folder / name).write_text("[" + "[]," * n_lists + "[]]", "utf8")
+def _lines(name: str) -> list[Growth]:
+    """Make a file of ten million lines, and of one endless line."""
 
-    return _named(f"settings of {n_lists:,} lists", many)
-
-
-def _lines(*names: str) -> list[Growth]:
-    """Make files of ten million lines, and of one endless line."""
-
-    def lines(name: str, part: bytes, times: int) -> Growth:
+    def lines(part: bytes, times: int) -> Growth:
         def write(folder: Path) -> None:
             (folder / name).write_bytes(part * times * MILLION)
 
         return _named(f"{times} million {part!r} in {name}", write)
 
-    parts = ((b"a\t0\n", 10), ("漢".encode(), 60))
-    return [lines(name, *part) for name in names for part in parts]
+    return [lines(b"a\t0\n", 10), lines("漢".encode(), 60)]
 
 
-# Pickles
-
-_START = b"\x80\x02ccollections\nOrderedDict\n)R"
-PICKLES = {
-    "as many opcodes as are looked at": _START + b"(" + b"K\x01K\x02" * 60_000 + b"u.",
-    "a string of 100 MB": _START + b"X" + struct.pack("<I", 100 * MILLION) + b"a" * 100 * MILLION
-    + b"K\x01s.",
-    "a key that doubles 60 times": _START
-    + b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60 + b"Ns.",
-    "a key 60,000 deep": _START + b")" + b"\x85" * 60_000 + b"Ns.",
-}  # fmt: skip
-
-
-def _pickles() -> list[Growth]:
-    def write(folder: Path, pickled: bytes) -> None:
-        path = folder / "encoder.pkl"
-        if not zipfile.is_zipfile(path):
-            magic = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."
-            path.write_bytes(magic + b"\x80\x02}." + pickled + b"\x80\x02].")
-            return
-        write_zip(path, {"archive/data.pkl": pickled, "archive/version": b"3\n"})
-
-    return [_named(name, partial(write, pickled=pickled)) for name, pickled in PICKLES.items()]
+# State dicts
 
 
 def tensors_by_the_hundred_thousand(folder: Path) -> None:
@@ -216,42 +161,12 @@ def a_million_members(folder: Path) -> None:
     path.write_bytes(content[:end] + more + head + content[end + 20 :])
 
 
-# Safetensors
-
-
-def header_of_a_million_tensors(folder: Path) -> None:
-    entry = b'"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
-    header = b"{" + (entry + b",") * MILLION + entry + b"}"
-    for path in sorted(folder.rglob("*.safetensors")):
-        path.write_bytes(struct.pack("<Q", len(header)) + header)
-
-
-def config_of_many_filters(folder: Path) -> None:
-    for path in folder.rglob("model.safetensors"):
-        header, data = split_safetensors(path)
-        config = {**json.loads(header["__metadata__"]["config"]), "filters": [[1, 1]] * 100_000}
-        header["__metadata__"]["config"] = json.dumps(config, separators=(",", ":"))
-        join_safetensors(path, header, data)
-
-
-def vocabulary_of_lists(folder: Path) -> None:
-    more = b"[" + b"[]," * 10 * MILLION + b"[]]"
-    for path in folder.rglob("model.safetensors"):
-        header, data = split_safetensors(path)
-        header["more"] = header.pop("vocabulary.characters")  # its bytes must be someone's
-        offsets = [len(data), len(data) + len(more)]
-        entry = {"dtype": "U8", "shape": [len(more)], "data_offsets": offsets}
-        join_safetensors(path, {**header, "vocabulary.characters": entry}, data + more)
-
-
 # Pipelines
 
 CONFIGS: dict[str, Callable[[], str]] = {
-    "many keys": lambda: "[more]\n" + "".join(f"k{i} = {i}\n" for i in range(MILLION)),
     "as many as are read": lambda: (
         "[more]\n" + "".join(f"k{i} = {i}\n" for i in range(15_000)) + "[nlp]"
     ),
-    "many sections": lambda: "".join(f"[components.c{i}]\nfactory = 1\n" for i in range(7000)),
     "a deep section": lambda: "".join(f"[x{'.a' * n}]\nk = 1\n" for n in range(1, 3000, 10)),
 }
 
@@ -264,19 +179,13 @@ def _configs() -> list[Growth]:
     return [_named(f"config of {what}", partial(append, text=CONFIGS[what])) for what in CONFIGS]
 
 
-SETTINGS = [_settings(690_000), _settings(7 * MILLION)]  # As large as are read, and 20 MB.
 HDF5: list[Growth] = [
-    *(groups_one_in_another, many_links, doubling_groups),
+    *(groups_one_in_another, many_links, settings_of_many_lists),
     *(chunk_that_unpacks, chunks_of_one_number, chunk_beyond_its_dataset),
-    *(type_of_many_members, provenance_of_many_brackets, filters_by_the_hundred_thousand),
-    *SETTINGS,
     *([virtual_dataset_in_a_pipe] if hasattr(os, "mkfifo") else []),
 ]
 WORD_IDS = _lines("vocab.txt")
-MANYLANGS = [
-    *(*_lines("char.dic", "word.dic"), *_pickles(), *SETTINGS),
-    *(tensors_by_the_hundred_thousand, filters_by_the_hundred_thousand),
-]
+OLD_PICKLES: list[Growth] = [tensors_by_the_hundred_thousand]
+MANYLANGS = [*OLD_PICKLES, settings_of_many_lists, *_lines("char.dic")]
 PYTORCH_ARCHIVES: list[Growth] = [a_million_members]
-SAFETENSORS = [header_of_a_million_tensors, config_of_many_filters, vocabulary_of_lists]
-PIPELINE = [*_configs(), *SETTINGS, *_lines("pipeline/vocab.txt")]
+PIPELINE = [*_configs(), settings_of_many_lists, *_lines("pipeline/vocab.txt")]

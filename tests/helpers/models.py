@@ -99,6 +99,12 @@ def write_tiny(folder: Path, seed: int = 0, **changes: Any) -> Path:
     return reference.write_random(folder, tiny_options(**changes), seed)
 
 
+def write_word_ids(folder: Path) -> Path:
+    """Write a model of bilm-tf that reads only words, and return the file of weights."""
+    words = ["<S>", "</S>", "<UNK>", "the", "cat", ".", "日本語", "x" * 60]
+    return reference.write_random(folder, {"lstm": OPTIONS["lstm"]}, words=words)
+
+
 def tiny_bilm(seed: int = 0, **changes: Any) -> FrozenBiLM:
     """A model with random weights. It is written and read once; each call returns a copy."""
     key = (seed, repr(changes))

@@ -11,23 +11,21 @@ from random import Random
 
 from spacy_elmo.weights import read_weights, safetensors_file
 
-from helpers import growths, reference
+from helpers import growths
 from helpers.conversions import read_zip, write_source, write_zip
-from helpers.models import tiny_options, write_tiny
+from helpers.models import write_tiny, write_word_ids
 from helpers.mutations import (
     Mutation,
     change_bytes,
     change_json,
     change_lines,
     change_value,
+    flip,
     join_safetensors,
-    nest,
     split_safetensors,
 )
 from helpers.prepared import content
 from helpers.reference_manylangs import write_random
-
-WORDS = ["<S>", "</S>", "<UNK>", "the", "cat"]
 
 
 @dataclass(frozen=True)
@@ -49,14 +47,10 @@ class Format:
 # AllenNLP's and bilm-tf's HDF5
 
 
-def write_word_ids(folder: Path) -> Path:
-    return reference.write_random(folder, {"lstm": tiny_options()["lstm"]}, words=WORDS)
-
-
 def mutate_hdf5(folder: Path, rng: Random) -> Mutation:
     options, weights, words = (folder / n for n in ("options.json", "weights.hdf5", "vocab.txt"))
     changes = [*[(change_bytes, weights)] * 8, *[(change_json, options)] * 2]
-    changes += [(change_bytes, options), (nest, options)]
+    changes += [(change_bytes, options)]
     if words.exists():
         changes += [(change_lines, words), (change_bytes, words)]
     change, path = rng.choice(changes)
@@ -70,9 +64,10 @@ def mutate_manylangs(folder: Path, rng: Random) -> Mutation:
     pickled = folder / rng.choice(["encoder.pkl", "token_embedder.pkl"])
     settings = folder / rng.choice(["config.json", "sizes.json"])
     words = folder / rng.choice(["char.dic", "word.dic"])
-    changes = [*[(change_bytes, pickled)] * 8, *[(change_pickle, pickled)] * 4]
+    inside = change_pickle if zipfile.is_zipfile(pickled) else change_bytes
+    changes = [*[(change_bytes, pickled)] * 8, *[(inside, pickled)] * 4]
     changes += [(change_lines, words), (change_bytes, words)]
-    changes += [(change, settings) for change in (change_json, change_bytes, nest)]
+    changes += [(change, settings) for change in (change_json, change_bytes)]
     changes += [(remove, rng.choice([pickled, words, folder / "config.json"]))]
     change, path = rng.choice(changes)
     return change(path, rng)
@@ -84,38 +79,13 @@ def remove(path: Path, _: Random) -> Mutation:
 
 
 def change_pickle(path: Path, rng: Random) -> Mutation:
-    """Other names, sizes and opcodes in the pickle itself, its frame as it should be."""
-    if zipfile.is_zipfile(path):
-        members = read_zip(path)
-        name = next(name for name in members if name.endswith("data.pkl"))
-        members[name], what = _changed_pickle(members[name], rng)
-        write_zip(path, members)
-    else:
-        changed, what = _changed_pickle(path.read_bytes(), rng)
-        path.write_bytes(changed)
-    return Mutation(f"{path.name}: {what}", False)
-
-
-HUGE = b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"
-LEAST = b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"
-# What stands in a pickle, and what takes its place.
-PICKLED = {
-    b"ctorch\nFloatStorage\n": [b"ctorch\nLongStorage\n"],
-    b"K\x06\x86": [b"J\x00\x00\x00\x7f\x86"],
-    b"K\x14": [b"J\xff\xff\xff\x7f"],
-    b"K\x06": [HUGE],
-    b"K\x00": [LEAST],
-    b"tq": [b"0q"],
-    b"q\x02": [b"h\x00"],
-    b"X\x03\x00\x00\x00cpu": [b"X\x04\x00\x00\x00meta", b"X\x06\x00\x00\x00cuda:9"],
-}
-
-
-def _changed_pickle(data: bytes, rng: Random) -> tuple[bytes, str]:
-    old, new = rng.choice([(old, new) for old, others in PICKLED.items() for new in others])
-    if not data.count(old):
-        return data, "nothing"
-    return data.replace(old, new, rng.choice([1, -1])), f"{old!r} became {new!r}"
+    """Flip bytes of the pickle itself. The archive around it stays valid."""
+    members = read_zip(path)
+    name = next(name for name in members if name.endswith("data.pkl"))
+    changed = bytearray(members[name])
+    what = flip(changed, rng)
+    write_zip(path, {**members, name: bytes(changed)})
+    return Mutation(f"{path.name}: {what.description} in {name}", False)
 
 
 # Our own
@@ -186,14 +156,12 @@ def mutate_archive(folder: Path, rng: Random) -> Mutation:
 
 PACKED = growths.PYTORCH_ARCHIVES
 FORMATS = {
-    "safetensors": Format(
-        write_safetensors, mutate_safetensors, growths.SAFETENSORS, "model.safetensors"
-    ),
+    "safetensors": Format(write_safetensors, mutate_safetensors, [], "model.safetensors"),
     "allennlp": Format(write_tiny, mutate_hdf5, growths.HDF5),
     "word ids": Format(write_word_ids, mutate_hdf5, growths.WORD_IDS),
     "manylangs": Format(write_random, mutate_manylangs, growths.MANYLANGS + PACKED),
     "old manylangs": Format(
-        partial(write_random, old_pickles=True), mutate_manylangs, growths.MANYLANGS
+        partial(write_random, old_pickles=True), mutate_manylangs, growths.OLD_PICKLES
     ),
     "archive": Format(write_archive, mutate_archive, PACKED, "144.zip"),
     "pipeline": Format(write_pipeline, mutate_pipeline, growths.PIPELINE, "pipeline"),

@@ -106,12 +106,6 @@ def change_value(content: dict[str, Any], rng: Random) -> str:
     return f"{key!r} is {str(holder[key])[:30]}"
 
 
-def nest(path: Path, rng: Random) -> Mutation:
-    depth = rng.choice([1000, 100_000])
-    path.write_text(rng.choice(["[", '{"a":', '{"lstm":[']) * depth, "utf8")
-    return Mutation(f"{path.name}: nested {depth} times", True)
-
-
 def change_lines(path: Path, rng: Random) -> Mutation:
     lines = path.read_text("utf8").split("\n")
     number = rng.randrange(len(lines) - 1)

@@ -1,6 +1,5 @@
 """State dicts without PyTorch: read as PyTorch reads them, while hostile ones are refused."""
 
-import io
 import pickle
 import struct
 import sys
@@ -22,7 +21,8 @@ DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 START = b"\x80\x02ccollections\nOrderedDict\n)R"
 # The start of a file of the old format: magic number, version, and a system without entries.
 OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}."
-BOMB = START + b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60 + b"Ns."
+DOUBLED = b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60
+BOMB = START + DOUBLED + b"Ns."
 DEEP = START + b")" + b"\x85" * 60_000 + b"Ns."
 
 
@@ -103,36 +103,27 @@ def test_big_endian_files_are_read(path):
     np.testing.assert_array_equal(wanted, np.arange(6).reshape(2, 3))
 
 
-@pytest.mark.parametrize("name", ["DATA.PKL", "Data.pkl"])
-@pytest.mark.parametrize("hostile", [BOMB, DEEP])
-def test_a_pickle_with_a_name_in_capitals_is_not_read(path, name, hostile):
-    """PyTorch would read it as `data.pkl`."""
-    archive(path, hostile, **{"data.pkl": None, name: hostile})
-    check_refused(lambda: read_state_dict(path), path, "0 members are named FOLDER/data.pkl")
-    archive(path, pickled(tensor()), **{name: hostile})
-    assert list(read_state_dict(path)) == ["t0"]
-
-
 HUGE = 2**40
+MANY = (1,) * 65
 BROKEN = [
     # Values that are not in the file.
-    (pickled(tensor(size=10**9, shape=(10**9,), strides=(1,))), "claims to contain 4,000,000,000"),
     (pickled(tensor(size=7)), "claims to contain"),
     (pickled(tensor(shape=(HUGE, HUGE), strides=(0, 0))), "claims to contain"),
     (pickled(tensor(shape=(3, 2), strides=(3, 1))), ""),
     (pickled(tensor(offset=1)), ""),
     (pickled(tensor(offset=-1)), ""),
-    (pickled(tensor(offset=2**62)), ""),
     (pickled(tensor(strides=(-3, 1), offset=3)), "wrong strides"),
     (pickled(tensor(shape=(-2, -3))), "wrong shape"),
     (pickled(tensor(shape=(6,))), "wrong strides"),
-    (pickled(tensor(shape=(1,) * 100, strides=(1,) * 100)), ""),
+    # The product of many large numbers may take hours, and few bytes can repeat it.
+    (pickled(tensor(shape=MANY)), "a tensor of 65 dimensions"),
+    (pickled(tensor(strides=MANY)), "a tensor of 65 dimensions"),
     # One part of the file, to be read a thousand times.
     (pickled(*(tensor(size=i) for i in range(1000))), "two of its storages have the same key"),
     (pickled(tensor(), tensor(kind="HalfStorage")), "two of its storages have the same key"),
     (pickled(tensor(), tensor(key="1")), "the values of storage '1' are missing"),
     (pickled(tensor(key="../data.pkl")), "the values of storage"),
-    # Types and names that no state dict has.
+    # Types, calls and opcodes that no state dict has.
     (pickled(tensor(kind="LongStorage")), "asks for 'torch.LongStorage'"),
     (pickled(tensor(end=b"(" + text("1") + b"K\x00K\x01t")), "describes a storage"),
     (pickled(b"K\x01"), "not a state dict"),
@@ -140,20 +131,18 @@ BROKEN = [
     (pickled(b"ctorch._utils\n_rebuild_tensor\n(K\x01K\x02K\x03K\x04tR"), "in place of a"),
     (pickled(b"ctorch._utils\n_rebuild_parameter\n(K\x01tR"), "int in place of a Tensor"),
     (pickled(b"cbuiltins\nbytearray\n" + number(10**11) + b"\x85R"), "asks for"),
-    (pickled(b"cos\nsystem\n(" + text("true") + b"tR"), "asks for 'os.system'"),
     (pickled(b"(ios\nsystem\n"), "opcode INST"),
     (pickled(text("os") + text("system") + b"\x93"), "opcode STACK_GLOBAL"),
     (pickled(b""), "a key without a value"),
     (pickled(b"j\xff\xff\xff\x7f"), ""),
-    (BOMB, "tuple in place of a str"),
-    (DEEP, "tuple in place of a str"),
-    (START + b"(" + b"K\x01K\x02" * 1000 + b"u.", "int in place of a str"),
-    (START + text("a" * LARGEST_PICKLE) + b"Ns.", ""),
     (START[:-2] + b"(" + b"]" * 3 + b"tR.", ""),
-    (b"\x80\x02](" + b"h\x00" * 1000 + b"e.", ""),
     (b"\x80\x02](K\x01K\x02e.", "not a state dict"),
     (b"", ""),
-    (b".", ""),
+    # Keys that are no strings. A pickle can name an object twice, so sixty doublings are sixty
+    # tuples, but a hash of them takes endless time.
+    (BOMB, "tuple in place of a str"),
+    (DEEP, "tuple in place of a str"),
+    (START + text("a") + DOUBLED + b"s.", "not a state dict"),
 ]
 
 
@@ -162,13 +151,6 @@ BROKEN = [
 def test_hostile_pickles_are_refused(path, write, content, message):
     write(path, content)
     assert len(check_refused(lambda: read_state_dict(path), path, message)) < 1500
-
-
-def test_shared_objects_take_no_time(path):
-    """An object that a pickle names twice is one object, so sixty doublings are sixty tuples."""
-    doubled = b"K\x01K\x02\x86q\x00" + b"h\x00\x86q\x00" * 60
-    archive(path, START + text("a") + doubled + b"s.")
-    check_refused(lambda: read_state_dict(path), path, "not a state dict")
 
 
 def test_old_files_without_their_storages_are_refused(path):
@@ -180,40 +162,60 @@ def test_old_files_without_their_storages_are_refused(path):
     assert list(read_state_dict(path)) == ["t0"]
 
 
-def test_archives_that_pytorch_does_not_write_are_refused(path):
-    one = pickled(tensor())
-    check_refused(lambda: read_state_dict(archive(path, one, byteorder=b"x")), path, "byteorder")
-    members = read_zip(archive(path, one))
-    write_zip(path, members, zipfile.ZIP_DEFLATED)
-    check_refused(lambda: read_state_dict(path), path, "members are compressed")
-    write_zip(path, {**members, "other/data.pkl": one})
-    check_refused(lambda: read_state_dict(path), path, "2 members")
-    write_zip(path, {f"../{name}": data for name, data in members.items()})
-    check_refused(lambda: read_state_dict(path), path, "0 members")
-    write_zip(path, members)
+def add_again(path):
+    """Add a second member with the name of the pickle."""
     with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as file:
         warnings.simplefilter("ignore")
         file.writestr("archive/data.pkl", BOMB)
-    check_refused(lambda: read_state_dict(path), path, "two of its members have the same name")
 
 
-def test_members_with_wrong_sizes_are_refused(path):
-    """`zipfile` trusts the directory at the end of an archive."""
-    archive(path, pickled(tensor()))
-    whole = path.read_bytes()
-    place = whole.index(b"PK\x01\x02", whole.index(b"archive/data.pkl"))
-    for name in (b"archive/data.pkl", b"archive/data/0"):
-        start = whole.index(name, place) - 46  # The size of an entry before its name.
-        for offset, size in ((24, HUGE % 2**32 - 1 + 2**32 & 0xFFFFFFFE), (24, 3), (20, 3)):
-            changed = bytearray(whole)
-            changed[start + offset : start + offset + 4] = struct.pack("<I", size)
-            path.write_bytes(changed)
-            check_refused(lambda: read_state_dict(path), path)
+def claim(name, offset, size):
+    """Change a size of a member in the directory at the end, which `zipfile` trusts."""
+
+    def change(path):
+        content = bytearray(path.read_bytes())
+        start = content.rindex(name) - 46  # The entry of a member begins before its name.
+        content[start + offset : start + offset + 4] = struct.pack("<I", size)
+        path.write_bytes(content)
+
+    return change
+
+
+ONE = pickled(tensor())
+FOREIGN = [
+    (lambda path: archive(path, ONE, byteorder=b"x"), "byteorder"),
+    (lambda path: write_zip(path, read_zip(path), zipfile.ZIP_DEFLATED), "are compressed"),
+    (lambda path: write_zip(path, {**read_zip(path), "other/data.pkl": ONE}), "2 members"),
+    (lambda path: write_zip(path, {"../archive/data.pkl": ONE}), "0 members"),
+    # PyTorch would read a member `DATA.PKL` as `data.pkl`.
+    (lambda path: archive(path, BOMB, **{"data.pkl": None, "DATA.PKL": DEEP}), "0 members"),
+    (lambda path: archive(path, START + text("a" * LARGEST_PICKLE)), "more than 262,144 bytes"),
+    (add_again, "two of its members have the same name"),
+    (lambda path: write_zip(path, dict.fromkeys(map(str, range(10_001)), b"")), "10,001 members"),
+    *(
+        (claim(name, *change), "")
+        for name in (b"archive/data.pkl", b"archive/data/0")
+        for change in ((24, 2**32 - 2), (24, 3), (20, 3))
+    ),
+    (lambda path: path.write_bytes(pickle.dumps(OrderedDict(a=1), 4)), ""),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FOREIGN, ids=map(str, range(len(FOREIGN))))
+def test_files_that_pytorch_does_not_write_are_refused(path, change, message):
+    archive(path, ONE)
+    change(path)
+    check_refused(lambda: read_state_dict(path), path, message)
+
+
+def test_a_pickle_with_a_name_in_capitals_is_not_read(path):
+    archive(path, ONE, **{"DATA.PKL": BOMB})
+    assert list(read_state_dict(path)) == ["t0"]
 
 
 def test_archives_with_zip64_are_read(path):
     """PyTorch writes sizes in 64 bits if a file is large."""
-    members = read_zip(archive(path, pickled(tensor())))
+    members = read_zip(archive(path, ONE))
     with zipfile.ZipFile(path, "w") as file:
         for name, data in members.items():
             with file.open(name, "w", force_zip64=True) as member:
@@ -221,21 +223,24 @@ def test_archives_with_zip64_are_read(path):
     assert read_state_dict(path).read("t0")[1, 2] == 5
 
 
-def test_archives_of_tar_are_refused(path):
-    """Only the first versions of PyTorch wrote this format."""
-    import tarfile
+def test_tensors_that_share_a_storage_share_its_memory(path):
+    """A small file may name one storage a thousand times. Copies in float32 would take
+    gigabytes."""
+    shared = torch.zeros(1000, dtype=torch.float16)
+    torch.save({f"tensor {i}": shared.view(10, 100) for i in range(50)}, path)
+    tensors = read_state_dict(path)
+    assert len(tensors) == 50
+    assert all(np.shares_memory(tensors["tensor 0"], tensor) for tensor in tensors.values())
+    assert tensors.read("tensor 7").dtype == "float32"
 
-    with tarfile.open(path, "w") as file:
-        info = tarfile.TarInfo("storages")
-        info.size = 3
-        file.addfile(info, io.BytesIO(b"abc"))
-    check_refused(lambda: read_state_dict(path), path, "not a readable state dict")
 
-
-@pytest.mark.parametrize("protocol", [0, 1, 3, 4, 5])
-def test_other_protocols_of_pickle_are_refused(path, protocol):
-    path.write_bytes(pickle.dumps(OrderedDict(a=1), protocol))
-    check_refused(lambda: read_state_dict(path), path)
+def test_the_items_of_a_dict_are_copied_once(path):
+    """A few bytes can call `OrderedDict` with the same list again."""
+    items = b"](" + text("a") + tensor() + b"\x86e\x85q\x01"
+    first = b"\x80\x02ccollections\nOrderedDict\nq\x00" + items + b"R"
+    for content, names in ((first + b".", ["a"]), (first + b"h\x00h\x01R.", [])):
+        archive(path, content)
+        assert list(read_state_dict(path)) == names
 
 
 def test_reading_needs_no_pytorch(path, monkeypatch):
@@ -244,29 +249,11 @@ def test_reading_needs_no_pytorch(path, monkeypatch):
     assert read_state_dict(path).read("a").tolist() == [1, 1]
 
 
-def test_a_tensor_of_many_dimensions_is_refused(path):
-    """The product of many large numbers may take hours, and few bytes can repeat it."""
-    many = (1,) * 65
-    for shape, strides in ((many, many), ((6,), many), (many, (1,))):
-        archive(path, pickled(tensor(shape=shape, strides=strides)))
-        check_refused(lambda: read_state_dict(path), path, "a tensor of 65 dimensions")
-
-
-def test_the_items_of_a_dict_are_copied_once(path):
-    """A few bytes can call `OrderedDict` with the same list again."""
-    items = b"](" + text("a") + tensor() + b"\x86e\x85q\x01"
-    first = b"\x80\x02ccollections\nOrderedDict\nq\x00" + items + b"R"
-    archive(path, first + b".")
-    assert list(read_state_dict(path)) == ["a"]
-    archive(path, first + b"h\x00h\x01R.")
-    assert list(read_state_dict(path)) == []
-
-
 def test_a_lack_of_memory_is_no_error_of_the_file(path, monkeypatch):
     def full(*_):
         raise MemoryError
 
-    archive(path, pickled(tensor()))
+    archive(path, ONE)
     monkeypatch.setattr(np, "frombuffer", full)
     with pytest.raises(MemoryError):
         read_state_dict(path)
