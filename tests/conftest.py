@@ -44,9 +44,15 @@ def _note_processes(event, arguments):
 sys.addaudithook(_note_processes)
 
 
+# Nearly all objects that imports make stay, so collections would find nothing until the end of
+# pytest's own collection.
+gc.disable()
+
+
 def pytest_collection_finish():
     """Spare each garbage collection, and each fork, the million objects of the libraries."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -90,10 +90,11 @@ def target_of(package, *name):
     if package != "spacy_elmo":
         return None
     possible = [name, (*name, "__init__"), name[:-1], (*name[:-1], "__init__")]
-    found = [path for path in possible if path in MODULES - {("__init__",)}]
-    return found[0] if found else None
+    found = (path for path in possible if path in MODULES and path != ("__init__",))
+    return next(found, None)
 
 
+@cache
 def below(room):
     """Return the rooms that a room may import."""
     return {room} | GROUND | {found for lower in ARROWS.get(room, []) for found in below(lower)}

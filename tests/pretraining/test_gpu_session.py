@@ -17,6 +17,7 @@ def session():
     return module
 
 
+@pytest.mark.training
 def test_a_rehearsal_has_a_result_of_each_stage(session, tmp_path, monkeypatch):
     """The stage with the tests of the GPU would start pytest, so it is replaced."""
     monkeypatch.setattr(session.Session, "tests", lambda self: {"status": 0})
