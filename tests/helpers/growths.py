@@ -161,6 +161,15 @@ def a_million_members(folder: Path) -> None:
     path.write_bytes(content[:end] + more + head + content[end + 20 :])
 
 
+# Safetensors
+
+
+def header_of_a_million_tensors(folder: Path) -> None:
+    entry = b'"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    header = b"{" + (entry + b",") * MILLION + entry + b"}"
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+
+
 # Pipelines
 
 CONFIGS: dict[str, Callable[[], str]] = {
@@ -188,4 +197,5 @@ WORD_IDS = _lines("vocab.txt")
 OLD_PICKLES: list[Growth] = [tensors_by_the_hundred_thousand]
 MANYLANGS = [*OLD_PICKLES, settings_of_many_lists, *_lines("char.dic")]
 PYTORCH_ARCHIVES: list[Growth] = [a_million_members]
+SAFETENSORS: list[Growth] = [header_of_a_million_tensors]
 PIPELINE = [*_configs(), settings_of_many_lists, *_lines("pipeline/vocab.txt")]

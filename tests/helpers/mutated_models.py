@@ -156,7 +156,9 @@ def mutate_archive(folder: Path, rng: Random) -> Mutation:
 
 PACKED = growths.PYTORCH_ARCHIVES
 FORMATS = {
-    "safetensors": Format(write_safetensors, mutate_safetensors, [], "model.safetensors"),
+    "safetensors": Format(
+        write_safetensors, mutate_safetensors, growths.SAFETENSORS, "model.safetensors"
+    ),
     "allennlp": Format(write_tiny, mutate_hdf5, growths.HDF5),
     "word ids": Format(write_word_ids, mutate_hdf5, growths.WORD_IDS),
     "manylangs": Format(write_random, mutate_manylangs, growths.MANYLANGS + PACKED),
