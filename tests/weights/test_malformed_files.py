@@ -273,6 +273,7 @@ ALLENNLP = [
     (created(compression="lzf"), "its compression is not gzip"),
     (with_dataset(create_packed_twice), "its compression is not gzip"),
     (hdf5(lambda file: file.create_dataset("x", (10**8,), "f4")), "claims to contain 400,0"),
+    (hdf5(lambda file: file.create_group("a/" * 40)), "32 levels of groups"),
     *((content("options.json", text), "options.json") for text in (b"{", b"[]", b"\xff\xfe")),
     (content("options.json", b"[" + b" " * (1 << 21)), "options.json", "more than 2,097,152 bytes"),
     *(
@@ -371,6 +372,7 @@ BESIDE = "a.softmax.safetensors"
 SOFTMAX_BESIDE = [
     (cut(BESIDE, -3), f"{BESIDE}: "),
     (content(BESIDE, save({"weight": torch.zeros(2)})), "tensor 'words' is missing"),
+    (content(BESIDE, save({"words": torch.zeros(2)})), "does not contain bytes"),
     (rewritten(BESIDE, lambda data: data.replace("ï".encode(), b"\xff\xff")), "not UTF-8"),
     (
         rewritten(BESIDE, lambda data: data.replace("\n日".encode(), "_日".encode())),

@@ -181,6 +181,11 @@ def claim(name, offset, size):
     return change
 
 
+def start_of_old(sign):
+    """Change the magic number or the version of a file of the old format."""
+    return lambda path: path.write_bytes(old(path, ONE).read_bytes().replace(sign, b"\1\1"))
+
+
 ONE = pickled(tensor())
 FOREIGN = [
     (lambda path: archive(path, ONE, byteorder=b"x"), "byteorder"),
@@ -197,6 +202,8 @@ FOREIGN = [
         for name in (b"archive/data.pkl", b"archive/data/0")
         for change in ((24, 2**32 - 2), (24, 3), (20, 3))
     ),
+    (start_of_old(b"\xfc\x9c"), "the magic number or the version is wrong"),
+    (start_of_old(b"\xe9\x03"), "the magic number or the version is wrong"),
     (lambda path: path.write_bytes(pickle.dumps(OrderedDict(a=1), 4)), ""),
 ]
 
