@@ -15,7 +15,16 @@ from spacy.training import Corpus
 from spacy_elmo.pipeline.elmo import Elmo
 
 PRECISIONS = ("float32", "bfloat16", "int8")
-SCORES = ("ents_f", "ents_p", "ents_r", "cats_score", "cats_micro_f", "tag_acc", "pos_acc", "dep_las")
+SCORES = (
+    "ents_f",
+    "ents_p",
+    "ents_r",
+    "cats_score",
+    "cats_micro_f",
+    "tag_acc",
+    "pos_acc",
+    "dep_las",
+)
 
 
 def evaluate(nlp: spacy.Language, path: Path, precision: str) -> dict[str, Any]:

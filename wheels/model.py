@@ -177,7 +177,7 @@ _MODELS = (
         name="fr_historical",
         description="Language model of French of 1840 to 1920 for spacy-elmo, as a spaCy pipeline",
         version="1.0.0",
-        checksum="",
+        checksum="777504e1d94f422de547c6445fbba86c540716e43ae6887a0408918d526a2292",
         folder="wheels",
         license="CC-BY-4.0",
     ),

@@ -18,6 +18,7 @@ from spacy_elmo.weights.convert import convert
 
 from helpers.golden import MANYLANGS
 from helpers.models import WORDS_ONLY
+from helpers.rounding import check_close
 from helpers.runs import RANDOM, arrays, assert_same_arrays, metrics, run_config, run_settings
 
 pytestmark = pytest.mark.training
@@ -69,8 +70,10 @@ def test_every_kind_is_trained_from_text_to_a_pipeline(folder, tmp_path, name):
         assert not target.exists()
         return
     convert(whole / "model-last", target)
-    one, other = (bilm.embed([words])[0][0] for bilm in (model.bilm, read_weights(target)))
-    np.testing.assert_array_equal(one, other)
+    converted = read_weights(target)
+    assert_same_arrays(model.bilm.arrays(), converted.arrays())
+    # In numpy, words in the cache change the batch.
+    check_close(model.bilm.embed([words])[0][0], converted.embed([words])[0][0])
 
 
 def test_the_gradient_of_a_shared_table_equals_finite_differences(folder):

@@ -19,6 +19,7 @@ from spacy_elmo.weights import read_weights, safetensors_file
 from helpers.commands import run_python
 from helpers.models import SENTENCES, check_refused, tiny_bilm, write_allennlp
 from helpers.reference_manylangs import write_random
+from helpers.rounding import check_close
 from helpers.runs import assert_same_arrays
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pread"), reason="such weights stay in memory")
@@ -108,7 +109,7 @@ def test_the_file_can_be_deleted(path, has_run):
     for one in (written, copy.deepcopy(bilm), pickle.loads(pickle.dumps(bilm))):
         same(one, other)
         assert not is_away(one)
-        np.testing.assert_array_equal(layers(one), expected)
+        check_close(layers(one), expected)  # In numpy, words in the cache change the batch.
     layers(bilm.replace(precision="int8"))  # the weights are laid out again
     same(bilm, other)
 
