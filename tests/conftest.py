@@ -122,6 +122,13 @@ def server(here, monkeypatch):
 
 
 @pytest.fixture
+def special_cases(monkeypatch):
+    """Tokenizers have all special cases of spaCy, as those of readers."""
+    for language, known in tokenizers.ALL.items():
+        monkeypatch.setattr(language.Defaults, "tokenizer_exceptions", known)
+
+
+@pytest.fixture
 def make_nlp(tiny_weights):
     """Makes a blank pipeline with an `elmo` pipe of the tiny model."""
 

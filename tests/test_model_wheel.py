@@ -56,7 +56,7 @@ def test_a_wheel_is_a_pipeline_with_the_weights(model, installed):
     assert f'license = "{nlp.meta["license"]}"' in (installed / "pyproject.toml").read_text("utf8")
 
 
-def test_the_code_of_the_card_runs(model, installed, monkeypatch):
+def test_the_code_of_the_card_runs(model, installed, monkeypatch, special_cases):
     (installed / "work").mkdir()
     monkeypatch.chdir(installed / "work")
     assert run_page(model.card) == []

@@ -57,7 +57,7 @@ SLOW_ONES = [(page, True) for page in PAGES if SLOW.search(page.read_text("utf8"
     [*ALL, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW_ONES)],
     ids=lambda value: getattr(value, "name", "slow" if value else ""),
 )
-def test_the_code_of_a_page_runs(page, slow, folder):
+def test_the_code_of_a_page_runs(page, slow, folder, special_cases):
     if page.name in ("README.md", "pretraining.md"):  # They make the model before they use it.
         shutil.rmtree(folder / "pretraining")
     run_page(page, slow=slow)

@@ -3,7 +3,8 @@
 spaCy has 1,347 for English, most of them contractions such as "shouldn't've" and emoticons, and
 makes them for each pipeline, twice if it is read from disk: most of the time of a test with a small
 pipeline. Our code knows none of them. Abbreviations and the contractions in the texts of the tests
-stay. New processes that tests start have all of them.
+stay. New processes that tests start have all of them, and so have the examples of pages and cards
+(fixture `special_cases`).
 """
 
 from spacy.lang.de import German
@@ -16,10 +17,12 @@ CONTRACTIONS = {
 }
 
 
+ALL = {language: language.Defaults.tokenizer_exceptions for language in (English, German)}
+
+
 def leave_out_special_cases() -> None:
     """Pipelines that are made from now on have few special cases."""
-    for language in (English, German):
-        known = language.Defaults.tokenizer_exceptions
+    for language, known in ALL.items():
         language.Defaults.tokenizer_exceptions = {
             text: known[text] for text in filter(_stays, known)
         }
