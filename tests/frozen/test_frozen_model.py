@@ -18,14 +18,12 @@ from spacy_elmo.weights import read_weights
 
 from helpers import reference_manylangs
 from helpers.models import SENTENCES, check_layers, tiny_bilm
-from helpers.rounding import ROUNDING
+from helpers.rounding import rounding_of
 
 
 def same_layers(model, expected, atol=0.0):
-    """Check that layers are equal, by default bit for bit. BLAS adds in an order that depends on
-    memory addresses, so the bound for numpy is rounding."""
-    is_numpy = model.kernel.name == "numpy"
-    check_layers(model.embed(SENTENCES)[0], expected, max(atol, ROUNDING) if is_numpy else atol)
+    """Check that layers are equal, by default bit for bit, but in numpy within rounding."""
+    check_layers(model.embed(SENTENCES)[0], expected, max(atol, rounding_of(model.kernel)))
 
 
 def halved(bilm):

@@ -5,9 +5,8 @@ is the readable reference and the fallback. Invariant: each compiled kernel comp
 reference. The tests compare them.
 
 The default is the fastest kernel that was built and that the processor supports: the last one of
-`KERNELS` that is worthwhile there (see `processor.h`). Set
-`SPACY_ELMO_KERNEL` to `numpy` or to one of `KERNELS` to use another kernel. `resolve_precision`
-chooses the number format for a kernel.
+`KERNELS` that is worthwhile there (see `processor.h`). Set `SPACY_ELMO_KERNEL` to `numpy` or to one
+of `KERNELS` to use another kernel. `resolve_precision` chooses the number format for a kernel.
 """
 
 import logging
