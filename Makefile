@@ -24,19 +24,22 @@ test: $(STAMP)
 	$(PYTEST)
 	$(MAKE) kernels
 
-# Run the tests whose numbers depend on the kernel again, with each other kernel that this machine
-# has. Tests that run every kernel themselves, such as tests/frozen/test_kernel.py, are left out.
-KERNEL_TESTS := tests/embedding tests/layers tests/pipeline tests/frozen/test_frozen_model.py \
-	tests/analysis/test_neighbors.py tests/export/test_outputs.py tests/export/test_selection.py \
-	tests/weights/test_allennlp.py tests/weights/test_manylangs.py
+# Run the tests that compare numbers of a kernel again, with each other kernel that this machine has,
+# all at the same time. Tests that run every kernel themselves, such as tests/frozen/test_kernel.py,
+# are left out. The workflow *Tests* runs all tests with `avx2` and with `numpy`, too.
+KERNEL_TESTS := tests/frozen/test_frozen_model.py tests/weights/test_allennlp.py \
+	tests/weights/test_manylangs.py tests/embedding/test_features.py tests/embedding/test_vectors.py \
+	tests/pipeline/test_alignment.py tests/pipeline/test_changes.py tests/pipeline/test_elmo.py \
+	tests/pipeline/test_languages.py tests/pipeline/test_not_finite.py \
+	tests/pipeline/test_several_pipes.py tests/analysis/test_neighbors.py \
+	tests/export/test_outputs.py tests/export/test_selection.py
 OTHER_KERNELS := from spacy_elmo.frozen.kernel import available_kernels, find_kernel; \
-	print(*(name for name in available_kernels() if name != find_kernel().name))
+	others = [name for name in available_kernels() if name != find_kernel().name]; \
+	print(*(f'--tx popen//id={name}//env:SPACY_ELMO_KERNEL={name}' for name in others))
 kernels: $(STAMP)
-	for kernel in $$($(BIN)/python -c "$(OTHER_KERNELS)"); do \
-		echo "SPACY_ELMO_KERNEL=$$kernel"; \
-		SPACY_ELMO_KERNEL=$$kernel $(PYTEST) $(KERNEL_TESTS) \
-			-m "not slow and not processes and not large" || exit 1; \
-	done
+	others=$$($(BIN)/python -c "$(OTHER_KERNELS)"); \
+	test -z "$$others" || $(BIN)/python -m pytest --dist each $$others $(KERNEL_TESTS) \
+		-m "not slow and not processes and not large"
 
 # Run `make check` before a commit. It skips tests with a mark of pyproject.toml.
 QUICK := not slow and not browser and not processes and not training \
