@@ -35,7 +35,7 @@ KERNEL_TESTS := tests/frozen/test_frozen_model.py tests/weights/test_allennlp.py
 	tests/export/test_outputs.py tests/export/test_selection.py
 OTHER_KERNELS := from spacy_elmo.frozen.kernel import available_kernels, find_kernel; \
 	others = [name for name in available_kernels() if name != find_kernel().name]; \
-	print(*(f'--tx popen//id={name}//env:SPACY_ELMO_KERNEL={name}' for name in others))
+	print(*(f'--tx popen//id={name}//env:SPACY_ELMO_KERNEL={name}' for name in others), end='')
 kernels: $(STAMP)
 	others=$$($(BIN)/python -c "$(OTHER_KERNELS)"); \
 	test -z "$$others" || $(BIN)/python -m pytest --dist each $$others $(KERNEL_TESTS) \
