@@ -24,15 +24,15 @@ test: $(STAMP)
 	$(PYTEST)
 	$(MAKE) kernels
 
-# Run the tests that compare numbers of a kernel again, with each other kernel that this machine has,
-# all at the same time. Tests that run every kernel themselves, such as tests/frozen/test_kernel.py,
-# are left out. The workflow *Tests* runs all tests with `avx2` and with `numpy`, too.
-KERNEL_TESTS := tests/frozen/test_frozen_model.py tests/weights/test_allennlp.py \
-	tests/weights/test_manylangs.py tests/embedding/test_features.py tests/embedding/test_vectors.py \
-	tests/pipeline/test_alignment.py tests/pipeline/test_changes.py tests/pipeline/test_elmo.py \
-	tests/pipeline/test_languages.py tests/pipeline/test_not_finite.py \
-	tests/pipeline/test_several_pipes.py tests/analysis/test_neighbors.py \
-	tests/export/test_outputs.py tests/export/test_selection.py
+# Run the tests whose numbers depend on the kernel again, with each other kernel that this machine
+# has, all at the same time. Tests that run every kernel themselves, such as
+# tests/frozen/test_kernel.py, are left out, and so are long ones that call no kernel.
+GRADIENTS := tests/pipeline/test_gradients.py::test_gradients
+KERNEL_TESTS := tests/embedding tests/layers tests/pipeline tests/frozen/test_frozen_model.py \
+	tests/analysis/test_neighbors.py tests/export/test_outputs.py tests/export/test_selection.py \
+	tests/weights/test_allennlp.py tests/weights/test_manylangs.py \
+	--deselect $(GRADIENTS)_equal_finite_differences \
+	--deselect $(GRADIENTS)_of_two_pipes_equal_finite_differences
 OTHER_KERNELS := from spacy_elmo.frozen.kernel import available_kernels, find_kernel; \
 	others = [name for name in available_kernels() if name != find_kernel().name]; \
 	print(*(f'--tx popen//id={name}//env:SPACY_ELMO_KERNEL={name}' for name in others), end='')
