@@ -271,8 +271,9 @@ class Reporter:
         )
         if trainer.processes.size == 1 and _is_busy():
             self.msg.warn(
-                "Other programs keep a core busy, so threads wait for each other. This is "
-                "faster: OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m spacy elmo ..."
+                "Other programs kept a core busy in the last minute. If they go on, threads wait "
+                "for each other, and this is faster: "
+                "OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m spacy elmo ..."
             )
 
 
@@ -285,7 +286,7 @@ def is_metrics(path: Path) -> bool:
 
 
 def _is_busy() -> bool:
-    """Return whether other programs use cores that this process could use."""
+    """Return whether other programs used cores in the last minute that this process could use."""
     if torch.get_num_threads() < 2 or not hasattr(os, "getloadavg"):
         return False
     return os.getloadavg()[0] > (os.cpu_count() or 1) - torch.get_num_threads() + 0.7
