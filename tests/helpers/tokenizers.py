@@ -2,15 +2,15 @@
 
 spaCy has 1,347 for English, most of them contractions such as "shouldn't've" and emoticons, and
 makes them for each pipeline, twice if it is read from disk: most of the time of a test with a small
-pipeline. Our code knows none of them. Abbreviations and the contractions in the texts of the tests
-stay. New processes that tests start have all of them, and so have the examples of pages and cards
-(fixture `special_cases`).
+pipeline. Our code knows none of them. Those in the texts of the tests stay. New processes that
+tests start have all of them, and so have the examples of pages and cards (fixture `special_cases`).
 """
 
 from spacy.lang.de import German
 from spacy.lang.en import English
 
-CONTRACTIONS = {
+KEPT = {
+    *("Dr.", "Mr.", "Prof.", "d.h.", "z.", "z.B."),
     *("don't", "Don't", "isn't", "can't", "Can't", "didn't", "cannot", "gonna", "dont"),
     *("he's", "He's", "she's", "She's", "it's", "It's", "that's", "That's", "there's", "There's"),
     *("what's", "What's", "who's", "Who's", "let's", "Let's", "id", "Id", "Wed"),
@@ -24,10 +24,5 @@ def leave_out_special_cases() -> None:
     """Pipelines that are made from now on have few special cases."""
     for language, known in ALL.items():
         language.Defaults.tokenizer_exceptions = {
-            text: known[text] for text in filter(_stays, known)
+            text: known[text] for text in known if text in KEPT or text.isspace()
         }
-
-
-def _stays(text: str) -> bool:
-    is_abbreviation = text.endswith(".") and text.replace(".", "").isalpha()
-    return is_abbreviation or text in CONTRACTIONS or text.isspace()
