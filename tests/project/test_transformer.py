@@ -58,8 +58,10 @@ def package(tmp_path, monkeypatch):
     module.AutoModel = module.AutoTokenizer = kinds
     monkeypatch.setitem(sys.modules, "transformers", module)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "model.onnx").write_bytes(b"other weights")
+    files = {"transformer": "model.safetensors", "transformer_int8": "model.onnx"}
     for where in (transformer, run_trial):
-        monkeypatch.setattr(where, "find_folder", lambda: tmp_path)
+        monkeypatch.setattr(where, "find_weights", lambda variant: tmp_path / files[variant])
     monkeypatch.setattr(transformer, "MAX_PIECES", MAX_PIECES)
     yield
     for cached in (transformer.read_transformer, run_trial.describe_model):
@@ -78,7 +80,7 @@ def expected(word, start):
 def test_tokens_are_means_of_their_wordpieces(package):
     """Long sentences are cut: a half that fits is read like a sentence of its own; a long word
     is shortened."""
-    embed = transformer.read_transformer().embed
+    embed = transformer.read_transformer("transformer").embed
     layers, _ = embed([["ab", " ", "c"], [], ["abcd"]])
     assert [one.shape for one in layers] == [(4, 3, 4), (4, 0, 4), (4, 1, 4)]
     words = [expected("ab", 1), np.zeros((4, 4)), expected("c", 3)]
@@ -95,8 +97,8 @@ def test_tokens_are_means_of_their_wordpieces(package):
 def test_a_pipe_passes_on_the_layers_of_the_transformer(package, tmp_path):
     """Their average becomes the vectors."""
     nlp = spacy.blank("en")
-    sizes = transformer.read_transformer().config.to_dict()
-    weights = {"@weights_readers": transformer.READER}
+    sizes = transformer.read_transformer("transformer").config.to_dict()
+    weights = {"@weights_readers": transformer.READER, "variant": "transformer"}
     model = {"@architectures": "spacy-elmo.BiLM.v1", **sizes}
     settings = {"weights": weights, "model": model, "mix": "average", "store_layers": True}
     nlp.add_pipe("elmo", config=settings)
@@ -104,6 +106,44 @@ def test_a_pipe_passes_on_the_layers_of_the_transformer(package, tmp_path):
     layers = np.stack([expected("ab", 1), expected("c", 3)], axis=1)
     np.testing.assert_allclose(doc._.elmo, layers)
     np.testing.assert_allclose(doc.tensor, layers.mean(axis=0), rtol=1e-6)
-    model = run_trial.describe_model(str(tmp_path))
+    model = run_trial.describe_model(str(tmp_path / "model.safetensors"))
     assert (model.width, model.n_layers) == (WIDTH, N_LAYERS + 1)
-    assert model.weights == {"@weights_readers": transformer.READER}
+    assert model.weights == weights
+
+
+def test_onnxruntime_gives_the_same_layers(package, monkeypatch):
+    """The states after every second layer norm are the layers. Only the last are an output."""
+    norms = ["embedded", "a", "1", "b", "2", "c", "last"]
+    nodes = [SimpleNamespace(op_type="Add", output=["sum"])]
+    nodes += [SimpleNamespace(op_type="LayerNormalization", output=[name]) for name in norms]
+    outputs = ["last"]
+    graph = SimpleNamespace(node=nodes, output=outputs)
+    onnx, onnxruntime = ModuleType("onnx"), ModuleType("onnxruntime")
+    onnx.load = lambda path: SimpleNamespace(graph=graph, SerializeToString=lambda: b"")
+    onnx.helper = SimpleNamespace(make_empty_tensor_value_info=lambda name: name)
+    onnxruntime.SessionOptions = SimpleNamespace
+
+    class Session:
+        def __init__(self, model, options):
+            pass
+
+        def get_outputs(self):
+            return [SimpleNamespace(shape=["batch", "sequence", WIDTH])]
+
+        def run(self, names, inputs):
+            found = dict(zip(norms[::2], range(N_LAYERS + 1)))
+            assert set(names) == set(outputs)
+            return [
+                states(torch.tensor(inputs["input_ids"]), found[name]).numpy() for name in names
+            ]
+
+    onnxruntime.InferenceSession = Session
+    for module in (onnx, onnxruntime):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    sentences = [["ab", " ", "c"], [], ["abcd"]]
+    found, expected = (
+        transformer.read_transformer(variant).embed(sentences)[0] for variant in transformer.FILES
+    )
+    for one, other in zip(found, expected):
+        np.testing.assert_array_equal(one, other)
+    assert outputs == ["last", "embedded", "1", "2"]

