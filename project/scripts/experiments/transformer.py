@@ -58,7 +58,7 @@ def read_transformer(variant: str) -> "FrozenTransformer":
 
     variant (str): A key of `FILES`.
     RETURNS (FrozenTransformer): The model.
-    RAISES (ValueError): Its package, or that of the tokenizer, is not installed.
+    RAISES (ValueError): Its package, or the package of the tokenizer, is not installed.
     """
     tokenizer = find_weights("transformer")
     for path in (tokenizer, find_weights(variant)):
