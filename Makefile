@@ -26,12 +26,11 @@ test: $(STAMP)
 
 # Run the tests whose numbers depend on the kernel again, with each other kernel that this machine
 # has, all at the same time. Tests that run every kernel themselves, such as
-# tests/frozen/test_kernel.py, are left out, and so are long ones of which most call no kernel.
+# tests/frozen/test_kernel.py, are left out, and so are long ones that call no kernel.
 GRADIENTS := tests/pipeline/test_gradients.py::test_gradients
 CALL_NO_KERNEL := $(GRADIENTS)_equal_finite_differences \
 	$(GRADIENTS)_of_two_pipes_equal_finite_differences \
-	tests/pipeline/test_awkward_docs.py::test_components_train_on_awkward_batches_and_stop_at_nan \
-	tests/pipeline/test_stand_in_gpu.py tests/pipeline/test_training.py::test_configs_are_filled_and_valid
+	tests/pipeline/test_training.py::test_configs_are_filled_and_valid
 KERNEL_TESTS := tests/embedding tests/layers tests/pipeline tests/frozen/test_frozen_model.py \
 	tests/analysis/test_neighbors.py tests/export/test_outputs.py tests/export/test_selection.py \
 	tests/weights/test_allennlp.py tests/weights/test_manylangs.py $(CALL_NO_KERNEL:%=--deselect %)
