@@ -30,9 +30,9 @@ from spacy.training.initialize import init_nlp
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "project"))
 
 from scripts.experiments.run_trial import Places, prepare
-from scripts.experiments.trials import Trial
+from scripts.experiments.trials import TRANSFORMERS, Trial
 
-VARIANTS = ("tok2vec", "static", "input", "transformer", "transformer_int8")
+VARIANTS = ("tok2vec", "static", "input", *TRANSFORMERS)
 
 
 def make_pipelines(

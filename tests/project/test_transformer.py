@@ -142,7 +142,8 @@ def test_onnxruntime_gives_the_same_layers(package, monkeypatch):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     sentences = [["ab", " ", "c"], [], ["abcd"]]
     found, expected = (
-        transformer.read_transformer(variant).embed(sentences)[0] for variant in transformer.FILES
+        transformer.read_transformer(variant).embed(sentences)[0]
+        for variant in transformer.TRANSFORMERS
     )
     for one, other in zip(found, expected):
         np.testing.assert_array_equal(one, other)

@@ -191,7 +191,7 @@ class Places:
         }
         own = {name: path for name, (path, of) in found.items() if trial.variant in of}
         if trial.variant in NAMED_MODELS:
-            own["weights"] = Path(NAMED_MODELS[trial.variant])
+            own["weights"] = NAMED_MODELS[trial.variant]
         elif trial.variant in TRANSFORMERS:
             own["weights"] = find_weights(trial.variant)
         return own

