@@ -22,25 +22,21 @@ WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile
 test: $(STAMP)
 	$(PYTEST)
-	$(MAKE) kernels
+	$(MAKE) kernels ONLY=--with-kernel
 
 # Run the tests whose numbers depend on the kernel again, with each other kernel that this machine
 # has, all at the same time. Tests that run every kernel themselves, such as
-# tests/frozen/test_kernel.py, are left out, and so are long ones that call no kernel.
-GRADIENTS := tests/pipeline/test_gradients.py::test_gradients
-CALL_NO_KERNEL := $(GRADIENTS)_equal_finite_differences \
-	$(GRADIENTS)_of_two_pipes_equal_finite_differences \
-	tests/pipeline/test_training.py::test_configs_are_filled_and_valid
+# tests/frozen/test_kernel.py, are left out. `make test` also leaves out those that passed without one.
 KERNEL_TESTS := tests/embedding tests/layers tests/pipeline tests/frozen/test_frozen_model.py \
 	tests/analysis/test_neighbors.py tests/export/test_outputs.py tests/export/test_selection.py \
-	tests/weights/test_allennlp.py tests/weights/test_manylangs.py $(CALL_NO_KERNEL:%=--deselect %)
+	tests/weights/test_allennlp.py tests/weights/test_manylangs.py
 OTHER_KERNELS := from spacy_elmo.frozen.kernel import available_kernels, find_kernel; \
 	others = [name for name in available_kernels() if name != find_kernel().name]; \
 	print(*(f'--tx popen//id={name}//env:SPACY_ELMO_KERNEL={name}' for name in others), end='')
 kernels: $(STAMP)
 	others=$$($(BIN)/python -c "$(OTHER_KERNELS)"); \
 	test -z "$$others" || $(BIN)/python -m pytest --dist each $$others $(KERNEL_TESTS) \
-		-m "not slow and not processes and not large"
+		-m "not slow and not processes and not large" $(ONLY)
 
 # Run `make check` before a commit. It skips tests with a mark of pyproject.toml.
 QUICK := not slow and not browser and not processes and not training \
@@ -136,12 +132,8 @@ docs: $(DOCS_STAMP)
 wheels: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	$(BIN)/python wheels/model.py en_small dist
-	$(BIN)/python wheels/model.py en_medium dist
-	$(BIN)/python wheels/model.py de_historical dist
-	$(BIN)/python wheels/model.py fr_historical dist
-	$(BIN)/python wheels/model.py en_elmo_web_sm dist
-	$(BIN)/python wheels/model.py de_elmo_historical_sm dist
+	set -e; for model in $$(PYTHONPATH=wheels $(BIN)/python -c "from model import MODELS; print(*MODELS)"); do \
+		$(BIN)/python wheels/model.py $$model dist; done
 
 # Install these wheels in a new environment, and run the code in README.md and the cards there.
 bare: wheels

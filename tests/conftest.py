@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 # Tiny models gain nothing from more threads, which wait for each other for long where others use
@@ -17,6 +18,7 @@ os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(
 import catalogue
 import pytest
 import spacy
+import srsly
 from hypothesis import settings
 
 from spacy_elmo.frozen.kernel import find_kernel
@@ -27,6 +29,7 @@ from helpers.calls import note_calls
 from helpers.file_server import FileServer
 from helpers.models import TINY_OPTIONS, write_tiny
 
+pytest_plugins = ["helpers.kernel_calls"]
 tokenizers.leave_out_special_cases()
 # Each lookup of a function goes through the entry points of all packages, one by one: a sixth of
 # the time of tests that build pipelines. catalogue also reads a table of them by group.
@@ -34,6 +37,9 @@ catalogue.AVAILABLE_ENTRY_POINTS = {
     group: list(catalogue.AVAILABLE_ENTRY_POINTS.select(group=group))
     for group in catalogue.AVAILABLE_ENTRY_POINTS.groups
 }
+# srsly asks these two for all functions at each message that it reads or writes.
+for registry in (srsly.msgpack_encoders, srsly.msgpack_decoders):
+    registry.get_all = cache(registry.get_all)
 settings.load_profile(profiles.REPEATABLE)
 # No test cuts the power. On some disks a file that was synced takes milliseconds to delete, which
 # was a fifth of the time.
@@ -60,8 +66,12 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    """Spare each garbage collection, and each fork, the million objects of the libraries."""
+    """Spare each garbage collection, and each fork, the million objects of the libraries.
+
+    By default, a collection begins after 700 objects, which is 5 % of the time of all tests.
+    """
     gc.freeze()
+    gc.set_threshold(50_000)
     gc.enable()
 
 

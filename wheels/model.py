@@ -162,8 +162,8 @@ _MODELS = (
     LanguageModel(
         name="en_medium",
         description="Larger English language model for spacy-elmo, as a spaCy pipeline",
-        version="1.0.0",
-        checksum="8152e18375088b7273bd7f1170a0712b7748136b3d75a919e0aea9749a2cd9db",
+        version="1.1.0",
+        checksum="2ef91a923909b2b6dee9c432d7aef18d9a745dd19695ee0dc7d62ff81537504e",
         folder="wheels",
     ),
     LanguageModel(

@@ -1,0 +1,83 @@
+"""A plugin of pytest, with which `make test` runs only those tests with each kernel that call one.
+
+A run notes in pytest's cache which tests passed without the kernel: neither they nor their fixtures
+multiplied with it, or asked for a precision that only some kernels have. `--with-kernel` leaves
+these tests out.
+"""
+
+from functools import wraps
+
+import pytest
+
+from spacy_elmo.frozen import model
+from spacy_elmo.frozen.kernel.compiled import CompiledLinear, CompiledLSTM
+from spacy_elmo.frozen.kernel.numpy_kernel import NumpyLinear, NumpyLSTM
+from spacy_elmo.layers import fitting
+
+CACHED = "spacy-elmo/tests_without_kernel"
+# The number of calls, and the names of the fixtures that called.
+_calls, _calling_fixtures = [0], set()
+
+
+def _count(owner, name, counts=lambda *_: True):
+    original = getattr(owner, name)
+
+    @wraps(original)
+    def call(*arguments, **settings):
+        _calls[0] += counts(*arguments)
+        return original(*arguments, **settings)
+
+    setattr(owner, name, call)
+
+
+for owner in (NumpyLinear, CompiledLinear):
+    _count(owner, "__call__")
+_count(CompiledLinear, "blocks")
+for owner in (NumpyLSTM, CompiledLSTM):
+    _count(owner, "run")
+for owner in (model, fitting):
+    _count(owner, "resolve_precision", lambda precision, _: precision not in ("auto", "float32"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--with-kernel", action="store_true", help="leave out tests without kernel")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.option.with_kernel:
+        known = set(config.cache.get(CACHED, []))
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in known])
+        items[:] = [item for item in items if item.nodeid not in known]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef):
+    """Shared fixtures are made once, so note them by name for all tests that use them."""
+    before = _calls[0]
+    try:
+        return (yield)
+    finally:
+        if _calls[0] > before:
+            _calling_fixtures.add(fixturedef.argname)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    before = _calls[0]
+    result = yield
+    if _calls[0] == before and _calling_fixtures.isdisjoint(item.fixturenames):
+        item.user_properties.append((CACHED, item.nodeid))
+    return result
+
+
+_without_kernel = []
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call":
+        _without_kernel.extend(value for name, value in report.user_properties if name == CACHED)
+
+
+def pytest_sessionfinish(session):
+    if not hasattr(session.config, "workerinput"):  # Workers send their reports to this process.
+        session.config.cache.set(CACHED, _without_kernel)
