@@ -66,12 +66,8 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    """Spare each garbage collection, and each fork, the million objects of the libraries.
-
-    By default, a collection begins after 700 objects, which is 5 % of the time of all tests.
-    """
+    """Spare each garbage collection, and each fork, the million objects of the libraries."""
     gc.freeze()
-    gc.set_threshold(50_000)
     gc.enable()
 
 

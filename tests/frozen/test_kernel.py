@@ -19,6 +19,7 @@ from spacy_elmo.frozen.kernel import (
 from spacy_elmo.frozen.kernel.compiled import PackedMatrix, load_compiled
 from spacy_elmo.frozen.kernel.numpy_kernel import LSTMWeights
 
+from helpers.kernel_calls import n_calls
 from helpers.kernels import check_lstm, lstm_weights, stored
 
 KERNELS = available_kernels()
@@ -342,3 +343,20 @@ def test_kernels_are_those_that_the_processor_can_run(instruction_sets):
             # Linux can refuse the tile registers of AMX to a process.
             assert name in KERNELS or not has_all or name == "amx"
             assert has_all or name not in KERNELS
+
+
+def test_each_call_is_noted(kernel):
+    """`make test` repeats only tests that called a kernel with the other kernels."""
+    weights = lstm_weights(np.random.default_rng(0), 8, 8, 8)
+    inputs, state = np.zeros((2, 8), "float32"), np.zeros((2, 8), "float32")
+    linear = kernel.make_linear(np.zeros((16, 8), "float32"), None, "float32")
+    lstm = kernel.make_lstm(weights, "float32", cell_clip=0.0, proj_clip=0.0)
+    gates = lstm.project_inputs(inputs)
+    for call in (
+        lambda: linear(inputs),
+        lambda: lstm.project_inputs(inputs),
+        lambda: lstm.run(gates, None, [2], state, state.copy()),
+    ):
+        before = n_calls()
+        call()
+        assert n_calls() > before

@@ -15,28 +15,33 @@ from spacy_elmo.frozen.kernel.numpy_kernel import NumpyLinear, NumpyLSTM
 from spacy_elmo.layers import fitting
 
 CACHED = "spacy-elmo/tests_without_kernel"
-# The number of calls, and the names of the fixtures that called.
-_calls, _calling_fixtures = [0], set()
+_calls, _calling_fixtures, _without_kernel = [], set(), []
 
 
-def _count(owner, name, counts=lambda *_: True):
+def n_calls():
+    """Return how often a kernel was called in this process."""
+    return len(_calls)
+
+
+def _note(owner, name, counts=lambda *_: True):
     original = getattr(owner, name)
 
     @wraps(original)
     def call(*arguments, **settings):
-        _calls[0] += counts(*arguments)
+        if counts(*arguments):
+            _calls.append(name)
         return original(*arguments, **settings)
 
     setattr(owner, name, call)
 
 
 for owner in (NumpyLinear, CompiledLinear):
-    _count(owner, "__call__")
-_count(CompiledLinear, "blocks")
+    _note(owner, "__call__")
+_note(CompiledLinear, "blocks")
 for owner in (NumpyLSTM, CompiledLSTM):
-    _count(owner, "run")
+    _note(owner, "run")
 for owner in (model, fitting):
-    _count(owner, "resolve_precision", lambda precision, _: precision not in ("auto", "float32"))
+    _note(owner, "resolve_precision", lambda precision, _: precision not in ("auto", "float32"))
 
 
 def pytest_addoption(parser):
@@ -53,24 +58,21 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef):
     """Shared fixtures are made once, so note them by name for all tests that use them."""
-    before = _calls[0]
+    before = n_calls()
     try:
         return (yield)
     finally:
-        if _calls[0] > before:
+        if n_calls() > before:
             _calling_fixtures.add(fixturedef.argname)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    before = _calls[0]
+    before = n_calls()
     result = yield
-    if _calls[0] == before and _calling_fixtures.isdisjoint(item.fixturenames):
+    if n_calls() == before and _calling_fixtures.isdisjoint(item.fixturenames):
         item.user_properties.append((CACHED, item.nodeid))
     return result
-
-
-_without_kernel = []
 
 
 def pytest_runtest_logreport(report):
