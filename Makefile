@@ -132,8 +132,8 @@ docs: $(DOCS_STAMP)
 wheels: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	set -e; for model in $$(PYTHONPATH=wheels $(BIN)/python -c "from model import MODELS; print(*MODELS)"); do \
-		$(BIN)/python wheels/model.py $$model dist; done
+	set -e; models=$$(PYTHONPATH=wheels $(BIN)/python -c "from model import MODELS; print(*MODELS)"); \
+		for model in $$models; do $(BIN)/python wheels/model.py $$model dist; done
 
 # Install these wheels in a new environment, and run the code in README.md and the cards there.
 bare: wheels

@@ -1,8 +1,7 @@
 """A plugin of pytest, with which `make test` runs only those tests with each kernel that call one.
 
 A run notes in pytest's cache which tests passed without the kernel: neither they nor their fixtures
-multiplied with it, or asked for a precision that only some kernels have. `--with-kernel` leaves
-these tests out.
+computed with it, or asked for its precision. `--with-kernel` leaves these tests out.
 """
 
 from functools import wraps
@@ -10,8 +9,8 @@ from functools import wraps
 import pytest
 
 from spacy_elmo.frozen import model
-from spacy_elmo.frozen.kernel.compiled import CompiledLinear, CompiledLSTM
-from spacy_elmo.frozen.kernel.numpy_kernel import NumpyLinear, NumpyLSTM
+from spacy_elmo.frozen.kernel.compiled import CompiledKernel, CompiledLinear, CompiledLSTM
+from spacy_elmo.frozen.kernel.numpy_kernel import NumpyKernel, NumpyLinear, NumpyLSTM
 from spacy_elmo.layers import fitting
 
 CACHED = "spacy-elmo/tests_without_kernel"
@@ -23,16 +22,16 @@ def n_calls():
     return len(_calls)
 
 
-def _note(owner, name, counts=lambda *_: True):
+def _note(owner, name):
     original = getattr(owner, name)
 
     @wraps(original)
     def call(*arguments, **settings):
-        if counts(*arguments):
-            _calls.append(name)
+        _calls.append(name)
         return original(*arguments, **settings)
 
-    setattr(owner, name, call)
+    is_static = isinstance(vars(owner)[name], staticmethod)
+    setattr(owner, name, staticmethod(call) if is_static else call)
 
 
 for owner in (NumpyLinear, CompiledLinear):
@@ -40,8 +39,10 @@ for owner in (NumpyLinear, CompiledLinear):
 _note(CompiledLinear, "blocks")
 for owner in (NumpyLSTM, CompiledLSTM):
     _note(owner, "run")
+for owner in (NumpyKernel, CompiledKernel):
+    _note(owner, "convolve")
 for owner in (model, fitting):
-    _note(owner, "resolve_precision", lambda precision, _: precision not in ("auto", "float32"))
+    _note(owner, "resolve_precision")
 
 
 def pytest_addoption(parser):
