@@ -11,6 +11,9 @@ STAMP := $(VENV)/installed
 DOCS_STAMP := $(VENV)/installed-docs
 PIP_INSTALL := $(BIN)/python -m pip install --constraint constraints.txt --editable
 
+# Containers often set it. Then each process of the tests compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test kernels check slow browser docs fuzz sanitize soak model model-medium historical french pipelines newspapers wheels bare lint clean
 
 demo: $(STAMP)

@@ -66,8 +66,13 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    """Spare each garbage collection, and each fork, the million objects of the libraries."""
+    """Spare each garbage collection, and each fork, the million objects of the libraries.
+
+    Tests make and drop many small objects, and import more of the large libraries. So collections
+    are rarer than by default.
+    """
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
     gc.enable()
 
 
@@ -139,9 +144,14 @@ def server(here, monkeypatch):
 
 @pytest.fixture
 def special_cases(monkeypatch):
-    """Tokenizers have all special cases of spaCy, as those of readers."""
-    for language, known in tokenizers.ALL.items():
-        monkeypatch.setattr(language.Defaults, "tokenizer_exceptions", known)
+    """Gives tokenizers all of spaCy's special cases that are in a text, as those of readers."""
+
+    def give(text):
+        for language in tokenizers.ALL:
+            found = tokenizers.special_cases(language, text)
+            monkeypatch.setattr(language.Defaults, "tokenizer_exceptions", found)
+
+    return give
 
 
 @pytest.fixture

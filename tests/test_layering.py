@@ -44,6 +44,13 @@ MODULES = {file.relative_to(PACKAGE).with_suffix("").parts for file in PACKAGE.r
 Import = namedtuple("Import", "where module name target at_once")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_trees_later():
+    """Free the syntax trees, which are most of the objects that a garbage collection looks at."""
+    yield
+    trees.cache_clear()
+
+
 @cache
 def trees():
     """The source of each module and its syntax tree, by path."""

@@ -59,6 +59,7 @@ def test_a_wheel_is_a_pipeline_with_the_weights(model, installed):
 def test_the_code_of_the_card_runs(model, installed, monkeypatch, special_cases):
     (installed / "work").mkdir()
     monkeypatch.chdir(installed / "work")
+    special_cases(model.card.read_text("utf8"))
     assert run_page(model.card) == []
 
 

@@ -48,7 +48,7 @@ def test_no_network_has_an_exit_code_of_its_own(server, monkeypatch):
     assert "run the same command again" in run("tiny", status=130)
 
 
-def test_list_shows_the_named_models(server, monkeypatch):
+def test_list_shows_the_named_models(server, here, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     rows = run("--list")
     for model in NAMED.values():
@@ -60,7 +60,8 @@ def test_list_shows_the_named_models(server, monkeypatch):
     assert "tiny en allennlp 0 MB yes CC0-1.0" in run("--list")
     monkeypatch.setenv("COLUMNS", "80")
     lines = run_elmo("download", "--list").output.splitlines()
-    assert max(map(len, lines)) <= 80
+    # A long path stays whole.
+    assert max(len(line) for line in lines if str(here) not in line) <= 80
     assert any("Apache-2.0)" in line for line in lines)  # wrapped, not cut
 
 

@@ -3,11 +3,13 @@
 spaCy has 1,347 for English, most of them contractions such as "shouldn't've" and emoticons, and
 makes them for each pipeline, twice if it is read from disk: most of the time of a test with a small
 pipeline. Our code knows none of them. Those in the texts of the tests stay. New processes that
-tests start have all of them, and so have the examples of pages and cards (fixture `special_cases`).
+tests start have all of them, and examples of pages and cards all that are in their texts (fixture
+`special_cases`).
 """
 
 from spacy.lang.de import German
 from spacy.lang.en import English
+from spacy.language import Language
 
 KEPT = {
     *("Dr.", "Mr.", "Prof.", "d.h.", "z.", "z.B."),
@@ -22,7 +24,14 @@ ALL = {language: language.Defaults.tokenizer_exceptions for language in (English
 
 def leave_out_special_cases() -> None:
     """Pipelines that are made from now on have few special cases."""
-    for language, known in ALL.items():
-        language.Defaults.tokenizer_exceptions = {
-            text: known[text] for text in known if text in KEPT or text.isspace()
-        }
+    for language in ALL:
+        language.Defaults.tokenizer_exceptions = special_cases(language)
+
+
+def special_cases(language: type[Language], text: str = "") -> dict[str, list[dict[int, str]]]:
+    """Return the special cases that tests have, and those that are in a text."""
+    return {
+        found: tokens
+        for found, tokens in ALL[language].items()
+        if found in KEPT or found.isspace() or found in text
+    }

@@ -42,10 +42,10 @@ def gradients_of(trainer):
 @pytest.mark.parametrize(
     ("kind", "optimizer", "precision", "rate", "steps"),
     [
-        ("sampled", "adam", "bf16", 0.03, 200),
-        ("full", "adamw", "float32", 0.03, 200),
+        ("sampled", "adam", "bf16", 0.03, 120),
+        ("full", "adamw", "float32", 0.03, 120),
         ("adaptive", "adagrad", "float32", 1.0, 300),
-        ("full", "muon", "bf16", 0.03, 200),
+        ("full", "muon", "bf16", 0.03, 120),
     ],
 )
 def test_a_repeating_text_is_learned(kind, optimizer, precision, rate, steps):
