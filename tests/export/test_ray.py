@@ -40,6 +40,7 @@ def cluster():
     pytest.importorskip("ray.data")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)  # of the actors
+        patched.setenv("RAY_TMPDIR", "/tmp")  # Names of sockets have at most 107 bytes.
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield ray
     ray.shutdown()
