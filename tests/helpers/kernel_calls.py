@@ -8,11 +8,6 @@ from functools import wraps
 
 import pytest
 
-from spacy_elmo.frozen import model
-from spacy_elmo.frozen.kernel.compiled import CompiledKernel, CompiledLinear, CompiledLSTM
-from spacy_elmo.frozen.kernel.numpy_kernel import NumpyKernel, NumpyLinear, NumpyLSTM
-from spacy_elmo.layers import fitting
-
 CACHED = "spacy-elmo/tests_without_kernel"
 _calls, _calling_fixtures, _without_kernel = [], set(), []
 
@@ -34,15 +29,21 @@ def _note(owner, name):
     setattr(owner, name, staticmethod(call) if is_static else call)
 
 
-for owner in (NumpyLinear, CompiledLinear):
-    _note(owner, "__call__")
-_note(CompiledLinear, "blocks")
-for owner in (NumpyLSTM, CompiledLSTM):
-    _note(owner, "run")
-for owner in (NumpyKernel, CompiledKernel):
-    _note(owner, "convolve")
-for owner in (model, fitting):
-    _note(owner, "resolve_precision")
+def note_calls():
+    """Note all calls of kernels in this process from now on."""
+    from spacy_elmo.frozen import model
+    from spacy_elmo.frozen.kernel import compiled, numpy_kernel
+    from spacy_elmo.layers import fitting
+
+    for owner in (numpy_kernel.NumpyLinear, compiled.CompiledLinear):
+        _note(owner, "__call__")
+    _note(compiled.CompiledLinear, "blocks")
+    for owner in (numpy_kernel.NumpyLSTM, compiled.CompiledLSTM):
+        _note(owner, "run")
+    for owner in (numpy_kernel.NumpyKernel, compiled.CompiledKernel):
+        _note(owner, "convolve")
+    for owner in (model, fitting):
+        _note(owner, "resolve_precision")
 
 
 def pytest_addoption(parser):
