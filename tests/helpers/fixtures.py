@@ -7,15 +7,6 @@ import sys
 from functools import cache, wraps
 from pathlib import Path
 
-# Tiny models gain nothing from more threads, which wait for each other for long where others use
-# the machine, and sum in another order where there are more cores. Set before PyTorch is imported,
-# and for the tests' own processes.
-os.environ["OMP_NUM_THREADS"] = "1"
-# hypothesis keeps tables of Unicode here, which `make clean` deletes.
-os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(
-    Path(__file__).resolve().parents[2] / ".pytest_cache" / "hypothesis"
-)
-
 import catalogue
 import pytest
 import spacy

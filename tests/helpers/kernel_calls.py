@@ -83,5 +83,6 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_sessionfinish(session):
-    if not hasattr(session.config, "workerinput"):  # Workers send their reports to this process.
+    is_worker = hasattr(session.config, "workerinput")  # Workers send their reports.
+    if not (is_worker or session.config.option.with_kernel):
         session.config.cache.set(CACHED, _without_kernel)
