@@ -4,7 +4,7 @@ import gc
 import os
 import subprocess
 import sys
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 
 import catalogue
@@ -40,8 +40,6 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 _started = []
-
-
 _popen = subprocess.Popen.__init__
 
 
@@ -49,7 +47,7 @@ _popen = subprocess.Popen.__init__
 def _noted_popen(self, args, *others, **settings):
     """Note what a test starts. Libraries start other programs, to ask about the machine."""
     program = args if isinstance(args, str | os.PathLike) else args[0]
-    if settings.get("executable", program) in (sys.executable, "bash"):
+    if (settings.get("executable") or program) in (sys.executable, "bash"):
         _started.append(program)
     _popen(self, args, *others, **settings)
 
@@ -145,13 +143,7 @@ def server(here, monkeypatch):
 @pytest.fixture
 def special_cases(monkeypatch):
     """Gives tokenizers all of spaCy's special cases that are in a text, as those of readers."""
-
-    def give(text):
-        for language in tokenizers.ALL:
-            found = tokenizers.special_cases(language, text)
-            monkeypatch.setattr(language.Defaults, "tokenizer_exceptions", found)
-
-    return give
+    return partial(tokenizers.leave_out_special_cases, put=monkeypatch.setattr)
 
 
 @pytest.fixture

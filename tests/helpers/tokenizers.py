@@ -7,9 +7,10 @@ tests start have all of them, and examples of pages and cards all that are in th
 `special_cases`).
 """
 
+from collections.abc import Callable
+
 from spacy.lang.de import German
 from spacy.lang.en import English
-from spacy.language import Language
 
 KEPT = {
     *("Dr.", "Mr.", "Prof.", "d.h.", "z.", "z.B."),
@@ -22,16 +23,11 @@ KEPT = {
 ALL = {language: language.Defaults.tokenizer_exceptions for language in (English, German)}
 
 
-def leave_out_special_cases() -> None:
-    """Pipelines that are made from now on have few special cases."""
-    for language in ALL:
-        language.Defaults.tokenizer_exceptions = special_cases(language)
+def leave_out_special_cases(text: str = "", put: Callable[..., None] = setattr) -> None:
+    """Pipelines that are made from now on have few special cases, and those that are in a text.
 
-
-def special_cases(language: type[Language], text: str = "") -> dict[str, list[dict[int, str]]]:
-    """Return the special cases that tests have, and those that are in a text."""
-    return {
-        found: tokens
-        for found, tokens in ALL[language].items()
-        if found in KEPT or found.isspace() or found in text
-    }
+    put (Callable): Sets an attribute, such as `monkeypatch.setattr`.
+    """
+    for language, known in ALL.items():
+        kept = (case for case in known if case in KEPT or case.isspace() or case in text)
+        put(language.Defaults, "tokenizer_exceptions", {case: known[case] for case in kept})
