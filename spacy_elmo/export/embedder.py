@@ -15,7 +15,8 @@ from itertools import count
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
-import spacy
+from spacy.language import Language
+from spacy.util import get_lang_class
 
 from .. import __version__
 from ..embedding.embed import by_tokens, embed_words, insert_marks
@@ -25,7 +26,7 @@ from ..frozen.model import FrozenBiLM
 from ..layers.fitting import precision_of
 from ..pipeline.elmo import Elmo
 from ..pipeline.load import elmo_pipe, is_pipeline, read_pipeline
-from ..weights import language_of_weights
+from ..weights import read_weights
 from .doc_reader import DocReader
 from .entries import Embedded, TextEntry
 from .selection import VECTOR, Choose, SpanSelector, choose_layers
@@ -287,15 +288,13 @@ class CorpusEmbedder:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        """Loaded pipe, layers and reader. Weights without a pipeline get one with a sentencizer."""
-        nlp = read_pipeline(self.model, self.lang or self._lang_of_weights())
+        """Loaded pipe, layers and reader."""
+        nlp = read_pipeline(self.model) if is_pipeline(self.model) else self._made_pipeline()
         if self.lang not in (None, nlp.lang):
             raise ValueError(
                 f"the pipeline '{self.model}' has the language '{nlp.lang}', not '{self.lang}'. "
                 f"Omit `lang`."
             )
-        if not is_pipeline(self.model):
-            nlp.add_pipe("sentencizer", first=True)
         pipe = elmo_pipe(nlp)
         if self.sentence_marks and not pipe.bilm.config.sentence_marks:
             raise ValueError(f"`sentence_marks`: '{self.model}' has no marks. Omit this setting")
@@ -312,19 +311,13 @@ class CorpusEmbedder:
         reader = DocReader(nlp, pipe, self._selector if self._is_selective else None)
         return _Loaded(pipe, *chosen, reader)
 
-    def _lang_of_weights(self) -> str:
-        lang = None if is_pipeline(self.model) else language_of_weights(self.model)
-        lang = lang or DEFAULT_LANG
-        try:
-            spacy.blank(lang)
-        except ImportError:
-            warnings.warn(
-                f"spaCy has no tokenizer for '{lang}', so running text is split as "
-                f"'{DEFAULT_LANG}'. Set `lang` to a language that spaCy has.",
-                stacklevel=2,
-            )
-            return DEFAULT_LANG
-        return lang
+    def _made_pipeline(self) -> Language:
+        """Make a pipeline with a sentencizer from weights. They are read once."""
+        bilm = read_weights(self.model)
+        nlp = read_pipeline(self.model, self.lang or _lang_of_tokenizer(bilm))
+        elmo_pipe(nlp).set_bilm(bilm)
+        nlp.add_pipe("sentencizer", first=True)
+        return nlp
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
@@ -333,3 +326,18 @@ class CorpusEmbedder:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def _lang_of_tokenizer(bilm: FrozenBiLM) -> str:
+    """Return the language of a language model if spaCy has it, and else `DEFAULT_LANG`."""
+    lang = bilm.provenance.get("lang") or DEFAULT_LANG
+    try:
+        get_lang_class(lang)
+    except ImportError:
+        warnings.warn(
+            f"spaCy has no tokenizer for '{lang}', so running text is split as "
+            f"'{DEFAULT_LANG}'. Set `lang` to a language that spaCy has.",
+            stacklevel=2,
+        )
+        return DEFAULT_LANG
+    return lang

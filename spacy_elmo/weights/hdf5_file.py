@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import h5py
 import numpy as np
@@ -23,6 +23,45 @@ _FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
 
+class _Dataset(NamedTuple):
+    """Dataset, and what HDF5 says about it. It is asked only once, because each answer takes long.
+
+    shape (Optional[Tuple[int, ...]]): None if the dataset is empty, or its values are in another
+        file.
+    has_floats (bool): Whether the values are floats.
+    is_elsewhere (bool): Whether the values are in another file, which this reader never opens.
+    filters (List[int]): Numbers of the filters, such as compression.
+    n_chunks (int): Number of chunks; 0 if the values are in another file.
+    chunk_bytes (int): Unpacked size of a chunk in bytes.
+    """
+
+    id: h5py.h5d.DatasetID
+    shape: Optional[tuple[int, ...]]
+    has_floats: bool
+    is_elsewhere: bool
+    filters: list[int]
+    n_chunks: int
+    chunk_bytes: int
+
+    @classmethod
+    def of(cls, dataset: h5py.h5d.DatasetID) -> "_Dataset":
+        """Describe a dataset."""
+        creation, kind = dataset.get_create_plist(), dataset.get_type()
+        has_floats, layout = kind.get_class() == h5py.h5t.FLOAT, creation.get_layout()
+        filters = [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
+        if layout == h5py.h5d.VIRTUAL or creation.get_external_count():
+            # Do not ask for the shape: HDF5 would open the other files of a virtual dataset.
+            return cls(dataset, None, has_floats, True, filters, 0, 0)
+        space, n_chunks, chunk_bytes = dataset.get_space(), 0, 0
+        has_shape = space.get_simple_extent_type() != h5py.h5s.NULL
+        shape = space.get_simple_extent_dims() if has_shape else None
+        if shape is not None:
+            chunk = creation.get_chunk() if layout == h5py.h5d.CHUNKED else shape
+            n_chunks = math.prod(-(-size // step) for size, step in zip(shape, chunk) if step)
+            chunk_bytes = kind.get_size() * math.prod(chunk)
+        return cls(dataset, shape, has_floats, False, filters, n_chunks, chunk_bytes)
+
+
 class HDF5Arrays(StoredArrays):
     """Datasets of an open HDF5 file.
 
@@ -35,42 +74,45 @@ class HDF5Arrays(StoredArrays):
         self._file = file
         with _readable(source):
             super().__init__(dict(sorted(_datasets(file), key=lambda named: named[0])), source)
-            chunks = [_chunks(dataset) for dataset in self.values()]
-        claimed = sum(number * size for number, size in chunks)
+        claimed = sum(dataset.n_chunks * dataset.chunk_bytes for dataset in self.values())
         if claimed > largest_unpacked(n_bytes):
             raise ValueError(
                 f"{source}: claims to contain {claimed:,} bytes, but the file has {n_bytes:,}"
             )
-        n_chunks = sum(number for number, _ in chunks)
+        n_chunks = sum(dataset.n_chunks for dataset in self.values())
         if n_chunks > MAX_CHUNKS:
             raise ValueError(f"{source}: {n_chunks:,} chunks, but at most {MAX_CHUNKS:,} allowed")
 
     def _checked_shape(self, name: str) -> tuple[int, ...]:
-        dataset = self[name]
+        dataset: _Dataset = self[name]
         what = f"{self.source}: dataset {shortened(name)}"
-        filters = _filters(dataset)
-        if _is_elsewhere(dataset) or not _FILTERS.issuperset(filters) or filters.count(_GZIP) > 1:
+        filters = dataset.filters
+        if dataset.is_elsewhere or not _FILTERS.issuperset(filters) or filters.count(_GZIP) > 1:
             raise ValueError(f"{what} is in another file, or its compression is not gzip")
-        if not _has_floats(dataset):
+        if not dataset.has_floats:
             with _readable(what):  # Some types have no NumPy type.
-                found = shortened(str(dataset.dtype))
+                found = shortened(str(dataset.id.dtype))
             raise ValueError(f"{what} contains {found}, not floats")
         if dataset.shape is None:
             raise ValueError(f"{what} is empty")
-        return tuple(dataset.shape)
+        return dataset.shape
 
     def read(self, name: str) -> np.ndarray:
         """Return a dataset, converted to float32."""
+        dataset, shape = self[name], self._checked_shape(name)
         # A float64 that is too large becomes infinite, which `read_parameters` reports by name.
         with _readable(self.source), np.errstate(over="ignore"):
-            if _GZIP in _filters(self[name]):
-                _check_chunks(self[name])
-            return np.asarray(self[name][()], dtype="float32")
+            if _GZIP in dataset.filters:
+                _check_chunks(name, dataset)
+            # HDF5 leaves out values that were never written, if the file has no value for them.
+            values: np.ndarray = np.zeros(shape, dataset.id.dtype)
+            dataset.id.read(h5py.h5s.ALL, h5py.h5s.ALL, values)
+            return values.astype("float32", copy=False)
 
     def dtypes(self) -> set[str]:
         """Return the types of all datasets of floats, such as "float32"."""
         with _readable(self.source):
-            return {str(dataset.dtype) for dataset in self.values() if _has_floats(dataset)}
+            return {str(dataset.id.dtype) for dataset in self.values() if dataset.has_floats}
 
     def attribute(self, name: str) -> Optional[str]:
         """Return an attribute of the file as text; None if it does not exist."""
@@ -100,8 +142,8 @@ def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
             yield HDF5Arrays(content, str(file), n_bytes)
 
 
-def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Yield the name and the object of each dataset in all groups."""
+def _datasets(file: h5py.File) -> Iterator[tuple[str, _Dataset]]:
+    """Yield the name and the description of each dataset in all groups."""
     n_entries = 0
     waiting: list[tuple[tuple[bytes, ...], h5py.h5g.GroupID]] = [((), file["/"].id)]
     while waiting:
@@ -116,46 +158,17 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:
             if isinstance(item, h5py.h5g.GroupID):
                 waiting.append((inner, item))
             elif isinstance(item, h5py.h5d.DatasetID):
-                yield b"/".join(inner).decode("utf8", "backslashreplace"), h5py.Dataset(item)
+                yield b"/".join(inner).decode("utf8", "backslashreplace"), _Dataset.of(item)
 
 
-def _filters(dataset: h5py.Dataset) -> list[int]:
-    creation = dataset.id.get_create_plist()
-    return [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
-
-
-def _has_floats(dataset: h5py.Dataset) -> bool:
-    return bool(dataset.id.get_type().get_class() == h5py.h5t.FLOAT)
-
-
-def _is_elsewhere(dataset: h5py.Dataset) -> bool:
-    return bool(dataset.is_virtual or dataset.id.get_create_plist().get_external_count())
-
-
-def _chunks(dataset: h5py.Dataset) -> tuple[int, int]:
-    """Return the number of chunks of a dataset, and the unpacked size of a chunk in bytes.
-
-    If the values of the dataset are in another file, return (0, 0), because this reader never opens
-    another file.
-    """
-    if _is_elsewhere(dataset) or dataset.shape is None:
-        return 0, 0
-    creation = dataset.id.get_create_plist()
-    chunk = creation.get_chunk() if creation.get_layout() == h5py.h5d.CHUNKED else dataset.shape
-    number = math.prod(-(-size // step) for size, step in zip(dataset.shape, chunk) if step)
-    return number, dataset.id.get_type().get_size() * math.prod(chunk)
-
-
-def _check_chunks(dataset: h5py.Dataset) -> None:
+def _check_chunks(name: str, dataset: _Dataset) -> None:
     """Raise an error if a chunk unpacks to more than its declared size. HDF5 checks too late."""
-    _, chunk_bytes = _chunks(dataset)
     for i in range(dataset.id.get_num_chunks()):
         chunk = dataset.id.get_chunk_info(i).chunk_offset
         mask, packed = dataset.id.read_direct_chunk(chunk)
-        unpacking = zlib.decompressobj()
-        n_bytes = 0 if mask else len(unpacking.decompress(packed, chunk_bytes + _CHECKSUM + 1))
-        if n_bytes > chunk_bytes + _CHECKSUM:
-            raise ValueError(f"a chunk of {shortened(dataset.name)} is longer than declared")
+        unpacking, most = zlib.decompressobj(), dataset.chunk_bytes + _CHECKSUM
+        if not mask and len(unpacking.decompress(packed, most + 1)) > most:
+            raise ValueError(f"a chunk of {shortened(name)} is longer than declared")
 
 
 def _readable(source: object) -> AbstractContextManager[None]:

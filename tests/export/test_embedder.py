@@ -13,6 +13,7 @@ import spacy_elmo.export.embedder as embedding
 import spacy_elmo.export.plan as planning
 from spacy_elmo.export import Embedder
 from spacy_elmo.frozen.encoder import FrozenEncoder
+from spacy_elmo.weights import formats
 
 from helpers.calls import note_calls
 from helpers.embedded import embed_corpus
@@ -67,6 +68,14 @@ def test_an_embedder_is_pickled_as_its_arguments(tiny_weights, table):
     assert len(pickled) < 1000
     assert pickle.loads(pickled) == embedder
     assert_same(pickle.loads(pickled)(table), expected)
+
+
+@pytest.mark.corpora
+def test_weights_are_read_once(tiny_weights, table, monkeypatch):
+    """For the language of the tokenizer and for the vectors."""
+    read = note_calls(monkeypatch, formats, "read_model", lambda path, **_: path)
+    Embedder(str(tiny_weights))(table)
+    assert read == [str(tiny_weights)]
 
 
 @pytest.mark.corpora

@@ -1,16 +1,22 @@
 """Fixtures of all tests: tiny models on disk, and the corpora beside the checkout."""
 
 import gc
+import logging
 import os
+import random
 import subprocess
 import sys
 from functools import cache, partial, wraps
 from pathlib import Path
 
 import catalogue
+import confection
+import numpy as np
 import pytest
 import spacy
 import srsly
+import torch
+import typer.main
 from hypothesis import settings
 
 from spacy_elmo.frozen.kernel import find_kernel
@@ -32,6 +38,13 @@ catalogue.AVAILABLE_ENTRY_POINTS = {
 # srsly asks these two for all functions at each message that it reads or writes.
 for registry in (srsly.msgpack_encoders, srsly.msgpack_decoders):
     registry.get_all = cache(registry.get_all)
+# confection asks for the signature of each function in a config, each time it reads one.
+confection.Schema.from_function = cache(confection.Schema.from_function)
+# `typer.testing`, which is imported later, makes all commands of an app again for each call.
+typer.main.get_command = cache(typer.main.get_command)
+# With its option `log_level`, pytest would set this level and the old one in turn, six times for
+# each test.
+logging.getLogger().setLevel(logging.INFO)
 settings.load_profile(profiles.REPEATABLE)
 # No test cuts the power. On some disks a file that was synced takes milliseconds to delete, which
 # was a fifth of the time.
@@ -91,16 +104,29 @@ def no_cache_of_the_user(tmp_path_factory):
         yield
 
 
+def _fix_random_seed():
+    """Do what `spacy.util.fix_random_seed` does.
+
+    Without a GPU, it takes long, because PyTorch notes who called it, for a GPU that is used later.
+    """
+    if torch.cuda.is_available():
+        spacy.util.fix_random_seed()
+        return
+    random.seed(0)
+    np.random.seed(0)
+    torch.default_generator.manual_seed(0)
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Every test draws the same numbers, whatever ran before it."""
-    spacy.util.fix_random_seed()
+    _fix_random_seed()
 
 
 def pytest_fixture_setup(fixturedef):
     """Seed what several tests share, which is made before `seeded` is asked for."""
     if fixturedef.scope != "function":
-        spacy.util.fix_random_seed()
+        _fix_random_seed()
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import importlib
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import spacy
@@ -32,6 +33,7 @@ def run(name, *args, fails=False):
     return check(done.returncode, done.stdout + done.stderr, fails)
 
 
+@cache
 def app(name):
     app = typer.Typer()
     app.command()(importlib.import_module(f"scripts.{name}").main)

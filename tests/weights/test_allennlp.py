@@ -95,6 +95,22 @@ def test_other_floats_and_compressed_datasets_are_read(tmp_path, kind):
     check_model(bilm, models.tiny_options(), data)
 
 
+def test_values_that_were_never_written_are_zeros(tmp_path):
+    """The file has no value for them, so HDF5 leaves the memory as it is."""
+    path, name = models.write_tiny(tmp_path), "CNN_proj/b_proj"
+    with h5py.File(path, "a") as file:
+        shape = file[name].shape
+        del file[name]
+        settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        space = h5py.h5s.create_simple(shape)
+        h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_FLOAT, space, settings)
+    for again in range(10):  # memory of a dropped array, which is not zeros
+        used = np.full(shape, again + 1, "float32")
+        del used
+        assert not read_weights(path).arrays()["encoder.projection.bias"].any()
+
+
 def test_options_are_read_field_by_field():
     lstm = {"dim": 7, "projection_dim": 6, "n_layers": 3, "cell_clip": 2.5, "x": 1}
     characters = {"filters": [[2, 5], [4, 3]], "activation": "tanh", "n_characters": 261}
