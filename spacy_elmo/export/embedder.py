@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 from spacy.language import Language
-from spacy.util import get_lang_class
 
 from .. import __version__
 from ..embedding.embed import by_tokens, embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
+from ..files.errors import named_errors
 from ..frozen.encoder import TokenVectorCache
 from ..frozen.model import FrozenBiLM
 from ..layers.fitting import precision_of
@@ -306,18 +306,38 @@ class CorpusEmbedder:
         given = {name: value for name, value in wanted.items() if value is not None}
         pipe.settings = replace(pipe.settings, **given)
         if self.device is not None:
-            pipe.move_to(self.device)
+            # PyTorch reports devices that do not exist by these two types.
+            kinds = (RuntimeError, AssertionError)
+            with named_errors(f"the device '{self.device}' cannot be used", kinds):
+                pipe.move_to(self.device)
         chosen = choose_layers(self.layers, nlp)
         reader = DocReader(nlp, pipe, self._selector if self._is_selective else None)
         return _Loaded(pipe, *chosen, reader)
 
     def _made_pipeline(self) -> Language:
         """Make a pipeline with a sentencizer from weights. They are read once."""
-        bilm = read_weights(self.model)
-        nlp = read_pipeline(self.model, self.lang or _lang_of_tokenizer(bilm))
+        if self.lang:  # A wrong language is an error before anything is downloaded or read.
+            nlp = read_pipeline(self.model, self.lang)
+            bilm = read_weights(self.model)
+        else:
+            bilm = read_weights(self.model)
+            nlp = self._with_tokenizer(bilm.provenance.get("lang") or DEFAULT_LANG)
         elmo_pipe(nlp).set_bilm(bilm)
         nlp.add_pipe("sentencizer", first=True)
         return nlp
+
+    def _with_tokenizer(self, lang: str) -> Language:
+        """Make a pipeline for a language, or for `DEFAULT_LANG` if spaCy cannot tokenize it."""
+        try:
+            return read_pipeline(self.model, lang)
+        # AttributeError: spaCy has a module with this name that is not a language.
+        except (ImportError, AttributeError):
+            warnings.warn(
+                f"spaCy has no tokenizer for '{lang}', so running text is split as "
+                f"'{DEFAULT_LANG}'. Set `lang` to a language that spaCy has.",
+                stacklevel=2,
+            )
+            return read_pipeline(self.model, DEFAULT_LANG)
 
     @cached_property
     def _for_tables(self) -> GroupEmbedder:
@@ -326,18 +346,3 @@ class CorpusEmbedder:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-def _lang_of_tokenizer(bilm: FrozenBiLM) -> str:
-    """Return the language of a language model if spaCy has it, and else `DEFAULT_LANG`."""
-    lang = bilm.provenance.get("lang") or DEFAULT_LANG
-    try:
-        get_lang_class(lang)
-    except ImportError:
-        warnings.warn(
-            f"spaCy has no tokenizer for '{lang}', so running text is split as "
-            f"'{DEFAULT_LANG}'. Set `lang` to a language that spaCy has.",
-            stacklevel=2,
-        )
-        return DEFAULT_LANG
-    return lang

@@ -19,7 +19,8 @@ from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_u
 _GZIP = h5py.h5z.FILTER_DEFLATE
 # With these filters, the unpacked size of each chunk can be checked. Other filters are refused. For
 # some of them, HDF5 would load a plugin.
-_FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
+_FLETCHER = h5py.h5z.FILTER_FLETCHER32
+_FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, _FLETCHER}
 _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
 
@@ -30,7 +31,7 @@ class _Dataset(NamedTuple):
         file.
     has_floats (bool): Whether the values are floats.
     is_elsewhere (bool): Whether the values are in another file, which this reader never opens.
-    filters (List[int]): Numbers of the filters, such as compression.
+    is_chunked (bool): Whether the values are in chunks, as they are with filters.
     n_chunks (int): Number of chunks; 0 if the values are in another file.
     chunk_bytes (int): Unpacked size of a chunk in bytes.
     """
@@ -39,7 +40,7 @@ class _Dataset(NamedTuple):
     shape: Optional[tuple[int, ...]]
     has_floats: bool
     is_elsewhere: bool
-    filters: list[int]
+    is_chunked: bool
     n_chunks: int
     chunk_bytes: int
 
@@ -48,18 +49,23 @@ class _Dataset(NamedTuple):
         """Describe a dataset."""
         creation, kind = dataset.get_create_plist(), dataset.get_type()
         has_floats, layout = kind.get_class() == h5py.h5t.FLOAT, creation.get_layout()
-        filters = [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
         if layout == h5py.h5d.VIRTUAL or creation.get_external_count():
             # Do not ask for the shape: HDF5 would open the other files of a virtual dataset.
-            return cls(dataset, None, has_floats, True, filters, 0, 0)
+            return cls(dataset, None, has_floats, True, False, 0, 0)
+        is_chunked = layout == h5py.h5d.CHUNKED
         space, n_chunks, chunk_bytes = dataset.get_space(), 0, 0
         has_shape = space.get_simple_extent_type() != h5py.h5s.NULL
         shape = space.get_simple_extent_dims() if has_shape else None
         if shape is not None:
-            chunk = creation.get_chunk() if layout == h5py.h5d.CHUNKED else shape
+            chunk = creation.get_chunk() if is_chunked else shape
             n_chunks = math.prod(-(-size // step) for size, step in zip(shape, chunk) if step)
             chunk_bytes = kind.get_size() * math.prod(chunk)
-        return cls(dataset, shape, has_floats, False, filters, n_chunks, chunk_bytes)
+        return cls(dataset, shape, has_floats, False, is_chunked, n_chunks, chunk_bytes)
+
+    def filters(self) -> list[int]:
+        """Return the numbers of the filters, such as compression, in the order of writing."""
+        creation = self.id.get_create_plist()
+        return [creation.get_filter(i)[0] for i in range(creation.get_nfilters())]
 
 
 class HDF5Arrays(StoredArrays):
@@ -86,8 +92,9 @@ class HDF5Arrays(StoredArrays):
     def _checked_shape(self, name: str) -> tuple[int, ...]:
         dataset: _Dataset = self[name]
         what = f"{self.source}: dataset {shortened(name)}"
-        filters = dataset.filters
-        if dataset.is_elsewhere or not _FILTERS.issuperset(filters) or filters.count(_GZIP) > 1:
+        with _readable(what):  # h5py raises an AssertionError for filters with many settings.
+            filters = dataset.filters()
+        if dataset.is_elsewhere or not _FILTERS.issuperset(filters) or not _is_gzip_last(filters):
             raise ValueError(f"{what} is in another file, or its compression is not gzip")
         if not dataset.has_floats:
             with _readable(what):  # Some types have no NumPy type.
@@ -102,7 +109,7 @@ class HDF5Arrays(StoredArrays):
         dataset, shape = self[name], self._checked_shape(name)
         # A float64 that is too large becomes infinite, which `read_parameters` reports by name.
         with _readable(self.source), np.errstate(over="ignore"):
-            if _GZIP in dataset.filters:
+            if dataset.is_chunked:
                 _check_chunks(name, dataset)
             # HDF5 leaves out values that were never written, if the file has no value for them.
             values: np.ndarray = np.zeros(shape, dataset.id.dtype)
@@ -145,6 +152,7 @@ def open_hdf5(file: Readable) -> Iterator[HDF5Arrays]:
 def _datasets(file: h5py.File) -> Iterator[tuple[str, _Dataset]]:
     """Yield the name and the description of each dataset in all groups."""
     n_entries = 0
+    known: dict[int, _Dataset] = {}  # Thousands of links can lead to one dataset.
     waiting: list[tuple[tuple[bytes, ...], h5py.h5g.GroupID]] = [((), file["/"].id)]
     while waiting:
         path, group = waiting.pop()
@@ -152,23 +160,47 @@ def _datasets(file: h5py.File) -> Iterator[tuple[str, _Dataset]]:
         if n_entries > MAX_ENTRIES or len(path) >= MAX_LEVELS:
             raise ValueError(f"more than {MAX_ENTRIES:,} entries, or {MAX_LEVELS} levels of groups")
         for name in group:
-            if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+            link, inner = group.links.get_info(name), (*path, name)
+            if link.type != h5py.h5l.TYPE_HARD:
                 continue
-            item, inner = h5py.h5o.open(group, name), (*path, name)
-            if isinstance(item, h5py.h5g.GroupID):
-                waiting.append((inner, item))
-            elif isinstance(item, h5py.h5d.DatasetID):
-                yield b"/".join(inner).decode("utf8", "backslashreplace"), _Dataset.of(item)
+            if link.u not in known:
+                item = h5py.h5o.open(group, name)
+                if isinstance(item, h5py.h5g.GroupID):
+                    waiting.append((inner, item))
+                if not isinstance(item, h5py.h5d.DatasetID):
+                    continue
+                known[link.u] = _Dataset.of(item)
+            yield b"/".join(inner).decode("utf8", "backslashreplace"), known[link.u]
+
+
+def _is_gzip_last(filters: list[int]) -> bool:
+    """Return whether gzip, if used, is used once and last, except for checksums.
+
+    Then `_check_chunks` can unpack what is in the file. All programs write in this order.
+    """
+    others = [filter for filter in filters if filter != _FLETCHER]
+    return _GZIP not in others[:-1]
 
 
 def _check_chunks(name: str, dataset: _Dataset) -> None:
-    """Raise an error if a chunk unpacks to more than its declared size. HDF5 checks too late."""
-    for i in range(dataset.id.get_num_chunks()):
-        chunk = dataset.id.get_chunk_info(i).chunk_offset
-        mask, packed = dataset.id.read_direct_chunk(chunk)
-        unpacking, most = zlib.decompressobj(), dataset.chunk_bytes + _CHECKSUM
-        if not mask and len(unpacking.decompress(packed, most + 1)) > most:
-            raise ValueError(f"a chunk of {shortened(name)} is longer than declared")
+    """Raise an error if a chunk does not unpack to its declared size.
+
+    HDF5 checks too late that it is not longer, and takes other memory for what a shorter one lacks.
+    """
+    filters, chunks = dataset.filters(), list[h5py.h5d.StoreInfo]()
+    dataset.id.chunk_iter(chunks.append)
+    for chunk in chunks:
+        # A bit of the mask says that a filter was not used for this chunk.
+        used = [filter for i, filter in enumerate(filters) if not chunk.filter_mask >> i & 1]
+        is_packed, n_bytes = _GZIP in used, chunk.size
+        if is_packed:
+            used = used[: used.index(_GZIP)]
+        expected = dataset.chunk_bytes + _CHECKSUM * used.count(_FLETCHER)
+        if is_packed:
+            _, packed = dataset.id.read_direct_chunk(chunk.chunk_offset)
+            n_bytes = len(zlib.decompressobj().decompress(packed, expected + 1))
+        if n_bytes != expected:
+            raise ValueError(f"a chunk of {shortened(name)} does not have its declared size")
 
 
 def _readable(source: object) -> AbstractContextManager[None]:

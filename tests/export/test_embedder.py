@@ -2,6 +2,7 @@
 once."""
 
 import pickle
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import spacy_elmo.export.plan as planning
 from spacy_elmo.export import Embedder
 from spacy_elmo.frozen.encoder import FrozenEncoder
 from spacy_elmo.weights import formats
+from spacy_elmo.weights.convert import convert
 
 from helpers.calls import note_calls
 from helpers.embedded import embed_corpus
@@ -76,6 +78,24 @@ def test_weights_are_read_once(tiny_weights, table, monkeypatch):
     read = note_calls(monkeypatch, formats, "read_model", lambda path, **_: path)
     Embedder(str(tiny_weights))(table)
     assert read == [str(tiny_weights)]
+    with pytest.raises(ImportError, match="language zz"):
+        Embedder(str(tiny_weights), lang="zz").reader()
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("lang", ["cu", "ja", "punctuation"])
+def test_text_without_a_tokenizer_is_split_as_english(tiny_weights, tmp_path, monkeypatch, lang):
+    """The tokenizer of Japanese needs a library, and `spacy.lang.punctuation` is no language."""
+    monkeypatch.setitem(sys.modules, "sudachipy", None)
+    convert(tiny_weights, tmp_path / "x.safetensors", lang=lang)
+    embedder = Embedder(str(tmp_path / "x.safetensors"))
+    with pytest.warns(UserWarning, match=f"no tokenizer for '{lang}', so .* as 'en'"):
+        assert embedder.reader().nlp.lang == "en"
+
+
+def test_a_device_that_does_not_exist_is_named(tiny_weights):
+    with pytest.raises(ValueError, match="the device 'cuda:99' cannot be used: "):
+        Embedder(str(tiny_weights), device="cuda:99").reader()
 
 
 @pytest.mark.corpora

@@ -7,6 +7,7 @@ more: all of those are refused. Wrong names and shapes: `test_malformed_files.py
 """
 
 import argparse
+import codecs
 import contextlib
 import multiprocessing
 import shutil
@@ -35,6 +36,8 @@ HANGS_AFTER = 60.0  # seconds, of the wall clock
 NOT_FINITE = "gives vectors that are not finite"
 WARM_UP = 15  # files first, for what is imported once
 GROWN_EVERY = 50
+# Python imports a codec at its first use. `pickletools` decodes strings of old pickles with it.
+codecs.lookup("raw-unicode-escape")
 
 
 RIGHT = ("read", "refused")

@@ -100,6 +100,24 @@ def chunk_that_unpacks(file: h5py.File) -> None:
 
 
 @_in_hdf5
+def chunk_that_unpacks_with_a_mask(file: h5py.File) -> None:
+    """The mask of the chunk says that the sixth filter was not used. There is only one."""
+    name, shape = _take_kernel(file)
+    dataset = file.create_dataset(name, shape, "float32", chunks=shape, compression="gzip")
+    dataset.id.write_direct_chunk((0, 0), _packed_megabytes(500), filter_mask=32)
+
+
+@partial(_in_hdf5, libver="latest")
+def links_to_a_type_of_many_members(file: h5py.File) -> None:
+    """HDF5 takes milliseconds to describe the type. Another dataset is missing."""
+    _take_kernel(file)
+    file.create_dataset("x", (1,), [(f"{i}", "f4") for i in range(1000)])
+    group = file.create_group("links")
+    for i in range(9000):
+        group.id.links.create_hard(b"%d" % i, file.id, b"x")
+
+
+@_in_hdf5
 def chunk_beyond_its_dataset(file: h5py.File) -> None:
     name, shape = _take_kernel(file)
     settings = {"chunks": (8000, 16_000), "maxshape": (None, None), "compression": "gzip"}
@@ -191,6 +209,7 @@ def _configs() -> list[Growth]:
 HDF5: list[Growth] = [
     *(groups_one_in_another, many_links, settings_of_many_lists),
     *(chunk_that_unpacks, chunks_of_one_number, chunk_beyond_its_dataset),
+    *(chunk_that_unpacks_with_a_mask, links_to_a_type_of_many_members),
     *([virtual_dataset_in_a_pipe] if hasattr(os, "mkfifo") else []),
 ]
 WORD_IDS = _lines("vocab.txt")

@@ -3,6 +3,7 @@
 import json
 import shutil
 import struct
+import zlib
 
 import h5py
 import numpy as np
@@ -173,6 +174,29 @@ def create_packed_twice(file):
     h5py.h5d.create(file.id, PROJECTION.encode(), h5py.h5t.IEEE_F32LE, space, properties)
 
 
+def create_packed_first(file):
+    """Gzip comes before another filter, so the bytes in the file are not those of gzip."""
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_chunk((5,))
+    settings.set_deflate(9)
+    settings.set_shuffle()
+    space = h5py.h5s.create_simple((5,))
+    h5py.h5d.create(file.id, PROJECTION.encode(), h5py.h5t.IEEE_F32LE, space, settings)
+
+
+def chunk(data, unused=0, **settings):
+    """Replace a dataset by one with these bytes as its only chunk.
+
+    unused (int): A bit for each filter that was not used.
+    """
+
+    def create(file):
+        dataset = file.create_dataset(PROJECTION, (5,), "f4", chunks=(5,), **settings)
+        dataset.id.write_direct_chunk((0,), data, unused)
+
+    return with_dataset(create)
+
+
 def long_shape(folder):
     """Change the header of a safetensors file."""
     header, data = split_safetensors(folder / "a.safetensors")
@@ -255,6 +279,7 @@ WORDS_ALONE = [
     (tensors(**{"vocabulary.words": torch.zeros(5)}), "contains float32, not bytes"),
     (vocabulary(json.dumps([*"abcdefghi", None])), "lacks <oov>"),
 ]
+SIZE = f"a chunk of '{PROJECTION}' does not have its declared size"
 ALLENNLP = [
     *((cut("weights.hdf5", size), "not a readable HDF5") for size in (0, 100, 0.5, -1)),
     (datasets(char_embed=None), "'char_embed' is missing", "options.json", "(261, 4)"),
@@ -272,6 +297,14 @@ ALLENNLP = [
     # HDF5 would load a plugin, or unpack to more than the sizes that are checked.
     (created(compression="lzf"), "its compression is not gzip"),
     (with_dataset(create_packed_twice), "its compression is not gzip"),
+    (with_dataset(create_packed_first), "its compression is not gzip"),
+    # HDF5 would read more memory than the chunk has.
+    (chunk(bytes(4)), SIZE),
+    (chunk(bytes(4), shuffle=True), SIZE),
+    (chunk(bytes(20), fletcher32=True), SIZE),
+    (chunk(bytes(4), unused=1, compression="gzip"), SIZE),
+    *((chunk(zlib.compress(bytes(n)), compression="gzip"), SIZE) for n in (0, 4, 24)),
+    (chunk(zlib.compress(bytes(24)), unused=2, compression="gzip"), SIZE),
     (hdf5(lambda file: file.create_dataset("x", (10**8,), "f4")), "claims to contain 400,0"),
     (hdf5(lambda file: file.create_group("a/" * 40)), "32 levels of groups"),
     *((content("options.json", text), "options.json") for text in (b"{", b"[]", b"\xff\xfe")),
