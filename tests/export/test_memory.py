@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import run_python
+from helpers.runs import ENVIRONMENT
 
 pytestmark = pytest.mark.processes
 
@@ -59,7 +60,8 @@ def test_memory_does_not_grow_with_the_text(tmp_path, tiny_weights, name, format
     for n_mb in (1, most):
         write(tmp_path / name, n_mb * 1e6)
         options = json.dumps({**settings, "output_format": format, "force": True})
-        printed = run_python("-c", SCRIPT, tiny_weights, name, "out", options, cwd=tmp_path)
+        arguments, where = [tiny_weights, name, "out", options], ENVIRONMENT["PYTHONPATH"]
+        printed = run_python("-c", SCRIPT, *arguments, cwd=tmp_path, PYTHONPATH=where)
         peaks.append(float(printed))
     print(f"{name} to {format}: {peaks[0]:.0f} MB with 1 MB, {peaks[1]:.0f} with {most:g} MB")
     assert peaks[1] < MOST_GROWTH * peaks[0]
