@@ -20,7 +20,6 @@ from spacy.language import Language
 from .. import __version__
 from ..embedding.embed import by_tokens, embed_words, insert_marks
 from ..embedding.segmenters import segmenter_config
-from ..files.errors import named_errors
 from ..frozen.encoder import TokenVectorCache
 from ..frozen.model import FrozenBiLM
 from ..layers.fitting import precision_of
@@ -306,10 +305,7 @@ class CorpusEmbedder:
         given = {name: value for name, value in wanted.items() if value is not None}
         pipe.settings = replace(pipe.settings, **given)
         if self.device is not None:
-            # PyTorch reports devices that do not exist by these two types.
-            kinds = (RuntimeError, AssertionError)
-            with named_errors(f"the device '{self.device}' cannot be used", kinds):
-                pipe.move_to(self.device)
+            pipe.move_to(self.device)
         chosen = choose_layers(self.layers, nlp)
         reader = DocReader(nlp, pipe, self._selector if self._is_selective else None)
         return _Loaded(pipe, *chosen, reader)

@@ -26,6 +26,7 @@ from ..embedding.mix import Mix, mix_layers
 from ..embedding.settings import ElmoSettings
 from ..embedding.vectors import set_hooks
 from ..files import PathSetting, atomic_write
+from ..files.errors import named_errors
 from ..frozen.model import FrozenBiLM
 from ..layers.bilm import BiLMModel, follow_weights
 from ..layers.fitting import AnyBiLM, precision_of
@@ -119,9 +120,13 @@ class Elmo(Training, TrainablePipe):
         """Move the language model to a device.
 
         device (str): PyTorch's name of the device, such as "cpu" or "cuda:1".
+        RAISES (ValueError): There is no such device.
         """
         kind, _, number = device.partition(":")
-        self._shim.to_device(kind, int(number or 0))
+        # PyTorch reports a device that does not exist by one of two types.
+        kinds = (RuntimeError, AssertionError)
+        with named_errors(f"the device '{device}' cannot be used", kinds):
+            self._shim.to_device(kind, int(number or 0))
 
     @property
     def width(self) -> int:

@@ -17,9 +17,9 @@ from .layout import StoredArrays
 from .limits import LARGEST_JSON, MAX_CHUNKS, MAX_ENTRIES, MAX_LEVELS, largest_unpacked
 
 _GZIP = h5py.h5z.FILTER_DEFLATE
+_FLETCHER = h5py.h5z.FILTER_FLETCHER32
 # With these filters, the unpacked size of each chunk can be checked. Other filters are refused. For
 # some of them, HDF5 would load a plugin.
-_FLETCHER = h5py.h5z.FILTER_FLETCHER32
 _FILTERS = {_GZIP, h5py.h5z.FILTER_SHUFFLE, _FLETCHER}
 _CHECKSUM = 4  # Bytes that FLETCHER32 adds to a chunk.
 
@@ -106,13 +106,14 @@ class HDF5Arrays(StoredArrays):
 
     def read(self, name: str) -> np.ndarray:
         """Return a dataset, converted to float32."""
-        dataset, shape = self[name], self._checked_shape(name)
+        dataset: _Dataset = self[name]
+        assert dataset.shape is not None  # `shape` was called first, and has checked it.
         # A float64 that is too large becomes infinite, which `read_parameters` reports by name.
         with _readable(self.source), np.errstate(over="ignore"):
             if dataset.is_chunked:
                 _check_chunks(name, dataset)
             # HDF5 leaves out values that were never written, if the file has no value for them.
-            values: np.ndarray = np.zeros(shape, dataset.id.dtype)
+            values: np.ndarray = np.zeros(dataset.shape, dataset.id.dtype)
             dataset.id.read(h5py.h5s.ALL, h5py.h5s.ALL, values)
             return values.astype("float32", copy=False)
 

@@ -91,20 +91,22 @@ def _packed_megabytes(n: int) -> bytes:
     return start + (n - 1) * again + packing.flush()
 
 
+def _chunk_that_unpacks(file: h5py.File, mask: int) -> None:
+    name, shape = _take_kernel(file)
+    dataset = file.create_dataset(name, shape, "float32", chunks=shape, compression="gzip")
+    dataset.id.write_direct_chunk((0, 0), _packed_megabytes(500), mask)
+
+
 @_in_hdf5
 def chunk_that_unpacks(file: h5py.File) -> None:
     """A chunk of a few bytes, by its dataset's shape, of half a GB when it is unpacked."""
-    name, shape = _take_kernel(file)
-    dataset = file.create_dataset(name, shape, "float32", chunks=shape, compression="gzip")
-    dataset.id.write_direct_chunk((0, 0), _packed_megabytes(500))
+    _chunk_that_unpacks(file, mask=0)
 
 
 @_in_hdf5
 def chunk_that_unpacks_with_a_mask(file: h5py.File) -> None:
     """The mask of the chunk says that the sixth filter was not used. There is only one."""
-    name, shape = _take_kernel(file)
-    dataset = file.create_dataset(name, shape, "float32", chunks=shape, compression="gzip")
-    dataset.id.write_direct_chunk((0, 0), _packed_megabytes(500), filter_mask=32)
+    _chunk_that_unpacks(file, mask=32)
 
 
 @partial(_in_hdf5, libver="latest")
